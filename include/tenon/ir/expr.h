@@ -99,12 +99,15 @@ struct LayoutDim {
 
 /// A tensor in memory. Identity is the object. In a loop tree the shape is the *logical* shape, also for
 /// buffers that lowering shrinks to the box in use; flat code has one-dimensional buffers only.
+struct Formula;  // te's definition of a computed tensor
+
 struct BufferNode {
   std::string name;
   DType dtype = DType::f32;
   std::vector<Expr> shape;        // i64 each
   Scope scope = Scope::global;
   std::vector<LayoutDim> layout;  // empty: row-major; else the order and blocking of storage dims
+  std::shared_ptr<const Formula> origin;  // what computes it, while it is part of a formula
 };
 
 class Buffer {

@@ -1,0 +1,70 @@
+#pragma once
+#include <tenon/ir/ops.h>
+#include <tenon/ir/program.h>
+
+namespace tenon {
+
+/// How a tensor is computed: for every point of `axes`, element e is values[e] (one per output of a tuple).
+/// A value may hold Reduce nodes anywhere.
+struct Formula {
+  std::string name;
+  std::vector<Axis> axes;
+  std::vector<Expr> values;
+  std::vector<std::weak_ptr<const BufferNode>> outputs;  // the buffers of the tuple, as far as they still live
+};
+
+/// A finished tensor: an input, a constant, or the result of compute(). A cheap handle.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Buffer buffer, ParamRole role) : buffer_(std::move(buffer)), role_(role) {}
+
+  bool defined() const { return buffer_.defined(); }
+  const std::string& name() const { return buffer_->name; }
+  DType dtype() const { return buffer_->dtype; }
+  int rank() const { return static_cast<int>(buffer_->shape.size()); }
+  const std::vector<Expr>& shape() const { return buffer_->shape; }
+  /// Extent of dimension d as a constant; UserError when it is symbolic.
+  int64_t extent(int d) const;
+  std::vector<int64_t> extents() const;
+  const Buffer& buffer() const { return buffer_; }
+  ParamRole role() const { return role_; }
+
+  /// One element; as many i64 indices as the rank (UserError says both numbers).
+  Expr at(std::vector<Expr> indices) const;
+  template <class... Is>
+  Expr operator()(Is... indices) const {
+    return at({Expr(indices)...});
+  }
+
+ private:
+  Buffer buffer_;
+  ParamRole role_ = ParamRole::output;
+};
+
+Tensor input(std::string name, DType dtype, std::vector<int64_t> shape);
+/// An input whose contents the task knows ahead of time (weights): a schedule may have it packed at load.
+Tensor constant(std::string name, DType dtype, std::vector<int64_t> shape);
+
+/// name[axes] = value. The axes' kind becomes spatial. UserError for: an axis twice, a variable that is neither
+/// an axis nor bound by a Reduce, an index count that is off, a void value.
+Tensor compute(std::string name, std::vector<Axis> axes, Expr value);
+/// One tensor per value, all over the same axes (tuple reductions: each value element e of one Reduce).
+std::vector<Tensor> compute_tuple(std::string name, std::vector<Axis> axes, std::vector<Expr> values);
+
+/// Reductions over one or more axes, with the combiner's identity as start unless `start` is given.
+Expr sum(Expr source, std::vector<Axis> axes, Expr start = {});
+Expr prod(Expr source, std::vector<Axis> axes);
+Expr reduce_max(Expr source, std::vector<Axis> axes);
+Expr reduce_min(Expr source, std::vector<Axis> axes);
+Expr any(Expr source, std::vector<Axis> axes);
+Expr all(Expr source, std::vector<Axis> axes);
+inline Expr sum(Expr source, Axis axis) { return sum(std::move(source), std::vector<Axis>{std::move(axis)}); }
+
+/// The *unscheduled* loop tree: every tensor the outputs need, each once, producers first, each stage under its own
+/// serial loops (spatial in axis order, then reduce). A Reduce inside a larger expression becomes a stage of its
+/// own named NAME.r0, r1, ... over the same spatial axes. Tensors that are not outputs are allocated around all.
+/// Parameters: inputs in order of first use, then outputs. Stage names are made unique with a number.
+Program make_program(std::string name, const std::vector<Tensor>& outputs);
+
+}  // namespace tenon

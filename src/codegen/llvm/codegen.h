@@ -1,0 +1,44 @@
+#pragma once
+#include <tenon/ir/program.h>
+#include <tenon/target/target.h>
+
+#include <memory>
+
+namespace tenon {
+
+/// Global-scope Allocates of a flat program live in the caller's workspace: those outside parallel loops once, those
+/// inside once per worker. Total bytes = shared + workers * per_worker; all offsets are 64-byte aligned.
+struct WorkspaceBytes {
+  int64_t shared = 0;
+  int64_t per_worker = 0;
+};
+
+struct ObjectCode {
+  std::string bytes;   // an ELF object file
+  std::string symbol;  // its entry, of type tenon_kernel
+  WorkspaceBytes workspace;
+};
+
+struct CodegenOptions {
+  std::string symbol = "tenon_entry";
+  bool verify_module = true;
+};
+
+/// Flat function -> machine code for `target`. Thread-safe; each call has an LLVM context of its own.
+ObjectCode generate_object(const Program& flat, const Target& target, const CodegenOptions& options = {});
+
+/// The same up to LLVM IR after passes, or to assembly text, for people.
+std::string generate_llvm_ir(const Program& flat, const Target& target, const CodegenOptions& options = {});
+std::string generate_assembly(const Program& flat, const Target& target, const CodegenOptions& options = {});
+
+/// Machine code made executable in this process; unloaded with the last handle.
+struct LoadedCode {
+  void* entry = nullptr;
+  std::shared_ptr<void> keep_alive;
+};
+LoadedCode load_object(std::string_view object_bytes, const std::string& symbol);
+
+/// "19.1.7"
+std::string llvm_version();
+
+}  // namespace tenon
