@@ -1,0 +1,68 @@
+#pragma once
+#include <tenon/support/dtype.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// What a machine can do, as numbers. Plain data: rooms read it, nothing asks the machine again.
+struct Target {
+  std::string name;                   ///< "x86-64/avx512", "x86-64/avx2" or "x86-64/sse2"
+  std::string cpu;                    ///< model text of the processor, for people
+  std::string llvm_cpu;               ///< "sapphirerapids"; empty until the code generator fills it
+  std::vector<std::string> features;  ///< sorted, in LLVM's spelling: "avx2", "avx512f", "fma", ...
+  int vector_bits = 128;              ///< width of the vectors that code should use
+  int vector_registers = 16;          ///< architectural vector registers of that width
+  bool has_fma = false;               ///< fused multiply-add on vectors
+  bool has_masks = false;        ///< masked vector loads, stores and blends in hardware (AVX-512)
+  int cores = 1;                 ///< CPUs this process may use: affinity mask and CPU quota
+  int64_t l1d_bytes = 32 << 10;  ///< level-1 data cache of one core
+  int64_t l2_bytes = 256 << 10;  ///< level-2 cache, the share of one core
+  int64_t l3_bytes = 0;          ///< level-3 cache in total; 0 when there is none
+  int cache_line_bytes = 64;
+
+  bool operator==(const Target&) const = default;
+
+  /// Elements of `t` in one vector: 16 for f32 at 512 bits. At least 1.
+  int lanes(DType t) const;
+
+  bool has_feature(std::string_view feature) const;
+
+  /// Can `host` execute code made for this target? (Same architecture, no feature missing.)
+  bool runs_on(const Target& host) const;
+
+  /// What records are looked up by: the name and a hash of the features. Equal for machines that
+  /// run the same code; independent of cores, caches and llvm_cpu.
+  std::string fingerprint() const;
+
+  /// One JSON object on one line.
+  std::string to_json() const;
+
+  /// The inverse of to_json(). Fields it does not know are ignored; UserError for anything that is
+  /// not a target.
+  static Target from_json(std::string_view text);
+
+  /// Probes this machine: cpuid, caches from sysfs, affinity mask, cgroup quota. About 0.2 ms; keep
+  /// the result.
+  static Target host();
+
+  /// "host", or a level of known_names(): the host restricted to that level's features, so that
+  /// narrower code can be tested on a wide machine. A level above the host's gives that level's
+  /// least machine, which can be compiled for but not run. UserError for an unknown word.
+  static Target parse(std::string_view text);
+
+  /// The words that parse() takes.
+  static std::vector<std::string> known_names();
+};
+
+/// CPUs in the affinity mask of the calling thread (inherited from its process), in order.
+std::vector<int> allowed_cpus();
+
+/// How many threads can run at once: allowed_cpus(), or less where a cgroup sets a CPU quota. At
+/// least 1.
+int allowed_cores();
+
+}  // namespace tenon

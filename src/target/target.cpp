@@ -1,0 +1,200 @@
+#include <sched.h>
+#include <target/probe.h>
+#include <tenon/support/error.h>
+#include <tenon/support/hash.h>
+#include <tenon/support/text.h>
+#include <tenon/target/target.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tenon {
+namespace {
+
+/// A step of the x86-64 ladder: what its name promises and which features go beyond it.
+struct Level {
+  const char* name;
+  int vector_bits, vector_registers;
+  std::vector<std::string> needs;  // features a machine must have to be called this
+  bool (*allows)(const CpuFeature&);
+};
+
+const std::vector<Level>& levels() {  // widest first
+  static const std::vector<std::string> v3 = {"avx",  "avx2",   "bmi",    "bmi2",   "f16c",
+                                              "fma",  "lzcnt",  "movbe",  "popcnt", "sse2",
+                                              "sse3", "sse4.1", "sse4.2", "ssse3"};
+  static const std::vector<Level> table = [] {
+    std::vector<std::string> v4 = v3;
+    for (const char* f : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})
+      v4.push_back(f);
+    std::sort(v4.begin(), v4.end());
+    return std::vector<Level>{
+        {"x86-64/avx512", 512, 32, v4, [](const CpuFeature&) { return true; }},
+        {"x86-64/avx2", 256, 16, v3,
+         [](const CpuFeature& f) {
+           return f.state == SavedState::none || f.state == SavedState::ymm;
+         }},
+        {"x86-64/sse2", 128, 16, {"sse2"}, [](const CpuFeature& f) {
+           return f.name == std::string_view("sse2");
+         }}};
+  }();
+  return table;
+}
+
+bool includes_all(const std::vector<std::string>& have, const std::vector<std::string>& needed) {
+  return std::includes(have.begin(), have.end(), needed.begin(), needed.end());
+}
+
+std::vector<std::string> allowed_features(const std::vector<std::string>& have,
+                                          const Level& level) {
+  std::vector<std::string> kept;
+  for (const CpuFeature& f : cpu_features()) {
+    if (level.allows(f) && std::binary_search(have.begin(), have.end(), f.name))
+      kept.push_back(f.name);
+  }
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+/// `machine` cut down (or, where it falls short, raised) to `level`.
+Target at_level(Target machine, const Level& level) {
+  machine.features = includes_all(machine.features, level.needs)
+                         ? allowed_features(machine.features, level)
+                         : level.needs;
+  machine.name = level.name;
+  machine.vector_bits = level.vector_bits;
+  machine.vector_registers = level.vector_registers;
+  machine.has_fma = machine.has_feature("fma");
+  machine.has_masks = machine.has_feature("avx512f");
+  return machine;
+}
+
+std::string architecture(const std::string& name) { return name.substr(0, name.find('/')); }
+
+void check_numbers(const Target& t) {
+  const bool fine = t.vector_bits >= 64 && t.vector_bits <= 4096 && t.vector_registers > 0 &&
+                    t.cores > 0 && t.l1d_bytes > 0 && t.l2_bytes > 0 && t.l3_bytes >= 0 &&
+                    t.cache_line_bytes > 0 && !t.name.empty() &&
+                    std::is_sorted(t.features.begin(), t.features.end());
+  if (fine) return;
+  throw UserError(
+      fmt::format("target \"{}\": numbers out of range or features not sorted (vector_bits {}, "
+                  "vector_registers {}, cores {}, "
+                  "l1d_bytes {}, l2_bytes {}, l3_bytes {}, cache_line_bytes {})",
+                  t.name, t.vector_bits, t.vector_registers, t.cores, t.l1d_bytes, t.l2_bytes,
+                  t.l3_bytes, t.cache_line_bytes));
+}
+
+}  // namespace
+
+int Target::lanes(DType t) const { return std::max(1, vector_bits / (8 * byte_size(t))); }
+
+bool Target::has_feature(std::string_view feature) const {
+  return std::binary_search(features.begin(), features.end(), feature);
+}
+
+bool Target::runs_on(const Target& host) const {
+  return architecture(name) == architecture(host.name) && includes_all(host.features, features);
+}
+
+std::string Target::fingerprint() const {
+  return name + "-" + hex64(hash_text(join(features, ","))).substr(0, 8);
+}
+
+std::string Target::to_json() const {
+  nlohmann::ordered_json j = {{"name", name},
+                              {"cpu", cpu},
+                              {"llvm_cpu", llvm_cpu},
+                              {"features", features},
+                              {"vector_bits", vector_bits},
+                              {"vector_registers", vector_registers},
+                              {"has_fma", has_fma},
+                              {"has_masks", has_masks},
+                              {"cores", cores},
+                              {"l1d_bytes", l1d_bytes},
+                              {"l2_bytes", l2_bytes},
+                              {"l3_bytes", l3_bytes},
+                              {"cache_line_bytes", cache_line_bytes}};
+  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Target Target::from_json(std::string_view text) {
+  Target t;
+  try {
+    const auto j = nlohmann::json::parse(text);
+    j.at("name").get_to(t.name);
+    j.at("features").get_to(t.features);
+    j.at("vector_bits").get_to(t.vector_bits);
+    j.at("vector_registers").get_to(t.vector_registers);
+    j.at("has_fma").get_to(t.has_fma);
+    j.at("has_masks").get_to(t.has_masks);
+    t.cpu = j.value("cpu", t.cpu);
+    t.llvm_cpu = j.value("llvm_cpu", t.llvm_cpu);
+    t.cores = j.value("cores", t.cores);
+    t.l1d_bytes = j.value("l1d_bytes", t.l1d_bytes);
+    t.l2_bytes = j.value("l2_bytes", t.l2_bytes);
+    t.l3_bytes = j.value("l3_bytes", t.l3_bytes);
+    t.cache_line_bytes = j.value("cache_line_bytes", t.cache_line_bytes);
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(fmt::format("target: the text is not a target - {}", error.what()));
+  }
+  check_numbers(t);
+  return t;
+}
+
+Target Target::host() {
+  Target machine;
+  machine.cpu = probe_cpu_model();
+  machine.features = probe_features();
+  machine.cores = allowed_cores();
+  const int cpu = allowed_cpus().front();
+  const CacheSizes caches = probe_caches("/sys/devices/system/cpu/cpu" + std::to_string(cpu));
+  if (caches.l1d_bytes > 0) machine.l1d_bytes = caches.l1d_bytes;
+  if (caches.l2_bytes > 0) machine.l2_bytes = caches.l2_bytes;
+  machine.l3_bytes = caches.l3_bytes;
+  if (caches.line_bytes > 0) machine.cache_line_bytes = caches.line_bytes;
+  for (const Level& level : levels()) {
+    if (includes_all(machine.features, level.needs)) return at_level(machine, level);
+  }
+  TENON_CHECK(false, "cpuid denies SSE2, which every x86-64 has");
+  return machine;
+}
+
+std::vector<std::string> Target::known_names() {
+  std::vector<std::string> names = {"host"};
+  for (const Level& level : levels()) names.push_back(level.name);
+  return names;
+}
+
+Target Target::parse(std::string_view text) {
+  if (text == "host") return host();
+  for (const Level& level : levels()) {
+    if (text == level.name) return at_level(host(), level);
+  }
+  const std::vector<std::string> near = nearest_names(text, known_names(), 1);
+  throw UserError(fmt::format("target \"{}\" is not known\n  known targets: {}\n  try: {}", text,
+                              join(known_names()), near.empty() ? "host" : near.front()));
+}
+
+std::vector<int> allowed_cpus() {
+  // The kernel refuses a set smaller than its own; grow until it fits.
+  for (int size = CPU_SETSIZE; size <= 1 << 20; size *= 2) {
+    cpu_set_t* set = CPU_ALLOC(size);
+    const size_t bytes = CPU_ALLOC_SIZE(size);
+    std::vector<int> cpus;
+    const bool ok = sched_getaffinity(0, bytes, set) == 0;
+    for (int k = 0; ok && k < size; ++k) {
+      if (CPU_ISSET_S(k, bytes, set)) cpus.push_back(k);
+    }
+    CPU_FREE(set);
+    if (!cpus.empty()) return cpus;
+  }
+  return {0};
+}
+
+int allowed_cores() {
+  const int cpus = static_cast<int>(allowed_cpus().size());
+  return std::max(1, std::min(cpus, probe_quota_cores().value_or(cpus)));
+}
+
+}  // namespace tenon
