@@ -10,7 +10,8 @@ void fail_check(const char* condition, const char* file, int line, const std::st
       break;
     }
   }
-  throw InternalError(fmt::format("internal error at {}:{}: {} (check: {})", path, line, message, condition));
+  throw InternalError(
+      fmt::format("internal error at {}:{}: {} (check: {})", path, line, message, condition));
 }
 
 }  // namespace tenon

@@ -1,6 +1,5 @@
-#include <tenon/support/hash.h>
-
 #include <fmt/format.h>
+#include <tenon/support/hash.h>
 
 namespace tenon {
 

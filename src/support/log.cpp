@@ -28,7 +28,8 @@ void dump_text(std::string_view name, std::string_view text) {
   std::filesystem::create_directories(directory);
   std::string file(name);
   for (char& c : file) c = c == '/' ? '_' : c;
-  std::ofstream(std::filesystem::path(directory) / fmt::format("{:03}-{}.txt", number++, file)) << text;
+  std::ofstream(std::filesystem::path(directory) / fmt::format("{:03}-{}.txt", number++, file))
+      << text;
 }
 
 }  // namespace tenon

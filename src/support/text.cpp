@@ -1,6 +1,5 @@
-#include <tenon/support/text.h>
-
 #include <fmt/format.h>
+#include <tenon/support/text.h>
 
 #include <algorithm>
 #include <charconv>
@@ -33,7 +32,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::vector<std::string> split_text(std::string_view text, char separator) {
   std::vector<std::string> out;
   size_t start = 0;
-  for (size_t at = text.find(separator); at != std::string_view::npos; at = text.find(separator, start)) {
+  for (size_t at = text.find(separator); at != std::string_view::npos;
+       at = text.find(separator, start)) {
     out.emplace_back(text.substr(start, at - start));
     start = at + 1;
   }

@@ -24,7 +24,8 @@ struct Type {
 
 struct ExprNode;
 
-/// A shared handle on an immutable node; default-constructed it is *undefined* ("no guard", "no mask").
+/// A shared handle on an immutable node; default-constructed it is *undefined* ("no guard", "no
+/// mask").
 class Expr {
  public:
   Expr() = default;
@@ -72,10 +73,12 @@ class Var {
   std::shared_ptr<const VarNode> node_;
 };
 
-/// spatial: one iteration per output element; reduce: iterations combine; sequential: must run in order.
+/// spatial: one iteration per output element; reduce: iterations combine; sequential: must run in
+/// order.
 enum class AxisKind : uint8_t { spatial, reduce, sequential };
 
-/// An axis of a formula: its variable runs over [0, extent). Its kind is decided by where it is used.
+/// An axis of a formula: its variable runs over [0, extent). Its kind is decided by where it is
+/// used.
 class Axis {
  public:
   Axis() = default;
@@ -97,14 +100,15 @@ struct LayoutDim {
   bool operator==(const LayoutDim&) const = default;
 };
 
-/// A tensor in memory. Identity is the object. In a loop tree the shape is the *logical* shape, also for
-/// buffers that lowering shrinks to the box in use; flat code has one-dimensional buffers only.
+/// A tensor in memory. Identity is the object. In a loop tree the shape is the *logical* shape,
+/// also for buffers that lowering shrinks to the box in use; flat code has one-dimensional buffers
+/// only.
 struct Formula;  // te's definition of a computed tensor
 
 struct BufferNode {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<Expr> shape;        // i64 each
+  std::vector<Expr> shape;  // i64 each
   Scope scope = Scope::global;
   std::vector<LayoutDim> layout;  // empty: row-major; else the order and blocking of storage dims
   std::shared_ptr<const Formula> origin;  // what computes it, while it is part of a formula
@@ -141,8 +145,29 @@ struct VarRef {
 // add .. max: both operands and result of one type. Comparisons and logical ops give bool.
 // div: floats only. floor_*: round to minus infinity; trunc_*: to zero. min/max propagate NaN.
 enum class BinaryOp : uint8_t {
-  add, sub, mul, div, floor_div, floor_mod, trunc_div, trunc_mod, min, max,
-  eq, ne, lt, le, gt, ge, logical_and, logical_or, bit_and, bit_or, bit_xor, shl, shr
+  add,
+  sub,
+  mul,
+  div,
+  floor_div,
+  floor_mod,
+  trunc_div,
+  trunc_mod,
+  min,
+  max,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  logical_and,
+  logical_or,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shl,
+  shr
 };
 struct Binary {
   BinaryOp op;
@@ -151,21 +176,32 @@ struct Binary {
 
 // sqrt, floor, ceil, trunc, round (half to even), is_nan: floats.
 enum class UnaryOp : uint8_t {
-  neg, abs, logical_not, bit_not, sqrt, floor, ceil, trunc, round, is_nan
+  neg,
+  abs,
+  logical_not,
+  bit_not,
+  sqrt,
+  floor,
+  ceil,
+  trunc,
+  round,
+  is_nan
 };
 struct Unary {
   UnaryOp op;
   Expr a;
 };
 
-/// The value of `yes` where `condition` holds, else of `no`. Only the chosen side's loads count as reads.
+/// The value of `yes` where `condition` holds, else of `no`. Only the chosen side's loads count as
+/// reads.
 struct Select {
   Expr condition, yes, no;
 };
 struct Cast {  // to the node's type; float to integer saturates and NaN gives 0
   Expr value;
 };
-/// Element(s) of a buffer. With a mask (bool, same lanes) lanes that are off read nothing and give 0.
+/// Element(s) of a buffer. With a mask (bool, same lanes) lanes that are off read nothing and give
+/// 0.
 struct Load {
   Buffer buffer;
   std::vector<Expr> indices;  // one i64 per dimension; in flat code one index, maybe a vector
@@ -174,7 +210,23 @@ struct Load {
 
 /// Mathematical functions of one or two floats; lower/expand_math writes them as arithmetic.
 enum class MathFn : uint8_t {
-  exp, log, tanh, erf, sigmoid, pow, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh
+  exp,
+  log,
+  tanh,
+  erf,
+  sigmoid,
+  pow,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh
 };
 struct Call {
   MathFn fn;
@@ -188,7 +240,8 @@ struct Broadcast {
   Expr value;  // scalar
   int lanes;
 };
-/// Notation only: combines `sources` over all points of `axes`; the node's value is tuple element `element`.
+/// Notation only: combines `sources` over all points of `axes`; the node's value is tuple element
+/// `element`.
 struct Reduce {
   std::shared_ptr<const Combiner> combiner;
   std::vector<Expr> sources;
@@ -201,7 +254,8 @@ struct Let {
   Var var;
   Expr value, body;
 };
-/// Flat code: all lanes of a vector combined into a scalar; op is add, mul, min, max, logical_and/or.
+/// Flat code: all lanes of a vector combined into a scalar; op is add, mul, min, max,
+/// logical_and/or.
 struct VectorReduce {
   BinaryOp op;
   Expr value;
@@ -214,12 +268,13 @@ struct Shuffle {
 
 struct ExprNode {
   Type type;
-  std::variant<IntImm, FloatImm, VarRef, Binary, Unary, Select, Cast, Load, Call, Ramp, Broadcast, Reduce,
-               Let, VectorReduce, Shuffle>
+  std::variant<IntImm, FloatImm, VarRef, Binary, Unary, Select, Cast, Load, Call, Ramp, Broadcast,
+               Reduce, Let, VectorReduce, Shuffle>
       v;
 };
 
-/// How two partial results join: result[i] over the variables lhs and rhs. ops.h makes the built-in ones.
+/// How two partial results join: result[i] over the variables lhs and rhs. ops.h makes the built-in
+/// ones.
 struct Combiner {
   std::string name;  // "sum", "max", ...
   std::vector<Var> lhs, rhs;

@@ -3,8 +3,8 @@
 
 namespace tenon {
 
-// Builders: they check types (UserError names both) and fold only constants. A literal operand takes the type
-// of the other; a scalar operand is broadcast to the lanes of the other.
+// Builders: they check types (UserError names both) and fold only constants. A literal operand
+// takes the type of the other; a scalar operand is broadcast to the lanes of the other.
 
 Expr int_imm(int64_t value, DType t = DType::i64);
 Expr float_imm(double value, DType t = DType::f32);
@@ -24,8 +24,9 @@ Expr broadcast(Expr value, int lanes);
 Expr let(Var var, Expr value, Expr body);
 Expr vector_reduce(BinaryOp op, Expr value);
 Expr shuffle(Expr value, std::vector<int> lanes);
-Expr reduce(std::shared_ptr<const Combiner> combiner, std::vector<Expr> sources, std::vector<Axis> axes,
-            std::vector<Expr> init = {}, Expr condition = {}, int element = 0);
+Expr reduce(std::shared_ptr<const Combiner> combiner, std::vector<Expr> sources,
+            std::vector<Axis> axes, std::vector<Expr> init = {}, Expr condition = {},
+            int element = 0);
 
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
@@ -81,8 +82,9 @@ std::string_view name(MathFn fn);
 std::string_view name(Scope scope);  // "global", "shared", "local", "register"
 std::string_view name(LoopMark mark);
 
-/// Built-in combiners of one element; `pair` ones over (value, index) keep the lowest index on ties.
-/// Max/min of floats start at -inf/+inf, of integers at the type's lowest/highest value, and propagate NaN.
+/// Built-in combiners of one element; `pair` ones over (value, index) keep the lowest index on
+/// ties. Max/min of floats start at -inf/+inf, of integers at the type's lowest/highest value, and
+/// propagate NaN.
 std::shared_ptr<const Combiner> sum_combiner(DType t);
 std::shared_ptr<const Combiner> prod_combiner(DType t);
 std::shared_ptr<const Combiner> max_combiner(DType t);
@@ -91,7 +93,8 @@ std::shared_ptr<const Combiner> any_combiner();
 std::shared_ptr<const Combiner> all_combiner();
 
 /// The combiner applied to two tuples of expressions.
-std::vector<Expr> combine(const Combiner& c, const std::vector<Expr>& lhs, const std::vector<Expr>& rhs);
+std::vector<Expr> combine(const Combiner& c, const std::vector<Expr>& lhs,
+                          const std::vector<Expr>& rhs);
 
 /// The binary operation of a built-in combiner (add, mul, min, max, logical_and, logical_or), for
 /// horizontal vector reductions; nothing for others.

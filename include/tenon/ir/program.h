@@ -3,15 +3,20 @@
 
 namespace tenon {
 
-enum class ParamRole : uint8_t { input, constant, output };  // constant: an input the task knows ahead of time
+enum class ParamRole : uint8_t {
+  input,
+  constant,
+  output
+};  // constant: an input the task knows ahead of time
 
 struct Param {
   Buffer buffer;
   ParamRole role = ParamRole::input;
 };
 
-/// A whole operator at one stage of its journey. Parameters: inputs in order of first use, then outputs.
-/// A loop tree has Stage leaves; flat code has none, one-dimensional buffers, vectors and masks.
+/// A whole operator at one stage of its journey. Parameters: inputs in order of first use, then
+/// outputs. A loop tree has Stage leaves; flat code has none, one-dimensional buffers, vectors and
+/// masks.
 struct Program {
   std::string name;
   std::vector<Param> params;
@@ -32,12 +37,13 @@ std::string print(const Expr& e);
 std::string print(const Stmt& s);
 
 struct PrintOptions {
-  std::string mark_loop;   // the full name "stage:loop" of a loop to mark with '>' in the margin
+  std::string mark_loop;      // the full name "stage:loop" of a loop to mark with '>' in the margin
   bool hide_extents = false;  // extents and shapes as '?': the text of a record's family
 };
 std::string print(const Program& program, const PrintOptions& options);
 
-/// Hash of the canonical text, stable across machines, runs and versions of the compiler: 16 hex digits.
+/// Hash of the canonical text, stable across machines, runs and versions of the compiler: 16 hex
+/// digits.
 std::string program_hash(const Program& program);
 std::string family_hash(const Program& program);
 

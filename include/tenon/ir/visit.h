@@ -17,8 +17,9 @@ overloaded(Fs...) -> overloaded<Fs...>;
 using ExprFn = std::function<Expr(const Expr&)>;
 using StmtFn = std::function<Stmt(const Stmt&)>;
 
-/// The only two functions that know the children of each kind. An unchanged node comes back as the same pointer.
-/// Reduce: sources, init, condition (not the axes' extents). Stage: bindings, guards, indices, values, init.
+/// The only two functions that know the children of each kind. An unchanged node comes back as the
+/// same pointer. Reduce: sources, init, condition (not the axes' extents). Stage: bindings, guards,
+/// indices, values, init.
 Expr map_children(const Expr& e, const ExprFn& f);
 Stmt map_children(const Stmt& s, const StmtFn& fs, const ExprFn& fe);
 
@@ -45,7 +46,8 @@ struct VarEqual {
 using VarMap = std::unordered_map<Var, Expr, VarHash, VarEqual>;
 using BufferMap = std::unordered_map<Buffer, Buffer, BufferHash>;
 
-/// Free variables are replaced; a Let or loop variable of that identity never is (identities are unique).
+/// Free variables are replaced; a Let or loop variable of that identity never is (identities are
+/// unique).
 Expr substitute(const Expr& e, const VarMap& values);
 Stmt substitute(const Stmt& s, const VarMap& values);
 /// Every Load, Store, Allocate and Stage output on a buffer of the map speaks of the new one.
@@ -65,7 +67,8 @@ struct StagePath {
   std::vector<const For*> loops;
   const Stage* stage = nullptr;
 };
-/// Every stage of a loop tree in program order with the loops around it. Pointers live as long as `s`.
+/// Every stage of a loop tree in program order with the loops around it. Pointers live as long as
+/// `s`.
 std::vector<StagePath> stage_paths(const Stmt& s);
 
 }  // namespace tenon

@@ -28,7 +28,8 @@ std::string_view name(DType t);
 /// The inverse of name(); nothing for an unknown word.
 std::optional<DType> parse_dtype(std::string_view word);
 
-/// Lowest and highest value of an integer type (u64's highest does not fit: it saturates to INT64_MAX).
+/// Lowest and highest value of an integer type (u64's highest does not fit: it saturates to
+/// INT64_MAX).
 int64_t min_int(DType t);
 int64_t max_int(DType t);
 

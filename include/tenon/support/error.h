@@ -43,7 +43,7 @@ class InternalError : public Error {
 }  // namespace tenon
 
 /// Internal invariant: throws InternalError with the condition, the place and a formatted message.
-#define TENON_CHECK(cond, ...)                                                        \
-  do {                                                                                \
+#define TENON_CHECK(cond, ...)                                                             \
+  do {                                                                                     \
     if (!(cond)) ::tenon::fail_check(#cond, __FILE__, __LINE__, fmt::format(__VA_ARGS__)); \
   } while (false)

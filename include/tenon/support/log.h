@@ -6,7 +6,8 @@
 
 namespace tenon {
 
-/// Level of TENON_LOG: 0 silent, 1 what ran and how long, 2 schedule steps, 3 IR after each pass, 4 target code.
+/// Level of TENON_LOG: 0 silent, 1 what ran and how long, 2 schedule steps, 3 IR after each pass, 4
+/// target code.
 int log_level();
 
 /// One line to stderr when the level is on. `where` is the room or pass ("lower/vectorize_loops").

@@ -1,9 +1,9 @@
 #pragma once
+#include <tenon/support/error.h>
+
 #include <string>
 #include <utility>
 #include <variant>
-
-#include <tenon/support/error.h>
 
 namespace tenon {
 

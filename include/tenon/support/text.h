@@ -13,7 +13,8 @@ std::vector<std::string> split_text(std::string_view text, char separator);
 
 std::string trim(std::string_view text);
 
-/// The known names most like `word` by edit distance, best first, at most `limit`, none that is far off.
+/// The known names most like `word` by edit distance, best first, at most `limit`, none that is far
+/// off.
 std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& known,
                                        size_t limit = 3);
 

@@ -4,13 +4,14 @@
 
 namespace tenon {
 
-/// How a tensor is computed: for every point of `axes`, element e is values[e] (one per output of a tuple).
-/// A value may hold Reduce nodes anywhere.
+/// How a tensor is computed: for every point of `axes`, element e is values[e] (one per output of a
+/// tuple). A value may hold Reduce nodes anywhere.
 struct Formula {
   std::string name;
   std::vector<Axis> axes;
   std::vector<Expr> values;
-  std::vector<std::weak_ptr<const BufferNode>> outputs;  // the buffers of the tuple, as far as they still live
+  std::vector<std::weak_ptr<const BufferNode>>
+      outputs;  // the buffers of the tuple, as far as they still live
 };
 
 /// A finished tensor: an input, a constant, or the result of compute(). A cheap handle.
@@ -43,14 +44,17 @@ class Tensor {
 };
 
 Tensor input(std::string name, DType dtype, std::vector<int64_t> shape);
-/// An input whose contents the task knows ahead of time (weights): a schedule may have it packed at load.
+/// An input whose contents the task knows ahead of time (weights): a schedule may have it packed at
+/// load.
 Tensor constant(std::string name, DType dtype, std::vector<int64_t> shape);
 
-/// name[axes] = value. The axes' kind becomes spatial. UserError for: an axis twice, a variable that is neither
-/// an axis nor bound by a Reduce, an index count that is off, a void value.
+/// name[axes] = value. The axes' kind becomes spatial. UserError for: an axis twice, a variable
+/// that is neither an axis nor bound by a Reduce, an index count that is off, a void value.
 Tensor compute(std::string name, std::vector<Axis> axes, Expr value);
-/// One tensor per value, all over the same axes (tuple reductions: each value element e of one Reduce).
-std::vector<Tensor> compute_tuple(std::string name, std::vector<Axis> axes, std::vector<Expr> values);
+/// One tensor per value, all over the same axes (tuple reductions: each value element e of one
+/// Reduce).
+std::vector<Tensor> compute_tuple(std::string name, std::vector<Axis> axes,
+                                  std::vector<Expr> values);
 
 /// Reductions over one or more axes, with the combiner's identity as start unless `start` is given.
 Expr sum(Expr source, std::vector<Axis> axes, Expr start = {});
@@ -59,12 +63,15 @@ Expr reduce_max(Expr source, std::vector<Axis> axes);
 Expr reduce_min(Expr source, std::vector<Axis> axes);
 Expr any(Expr source, std::vector<Axis> axes);
 Expr all(Expr source, std::vector<Axis> axes);
-inline Expr sum(Expr source, Axis axis) { return sum(std::move(source), std::vector<Axis>{std::move(axis)}); }
+inline Expr sum(Expr source, Axis axis) {
+  return sum(std::move(source), std::vector<Axis>{std::move(axis)});
+}
 
-/// The *unscheduled* loop tree: every tensor the outputs need, each once, producers first, each stage under its own
-/// serial loops (spatial in axis order, then reduce). A Reduce inside a larger expression becomes a stage of its
-/// own named NAME.r0, r1, ... over the same spatial axes. Tensors that are not outputs are allocated around all.
-/// Parameters: inputs in order of first use, then outputs. Stage names are made unique with a number.
+/// The *unscheduled* loop tree: every tensor the outputs need, each once, producers first, each
+/// stage under its own serial loops (spatial in axis order, then reduce). A Reduce inside a larger
+/// expression becomes a stage of its own named NAME.r0, r1, ... over the same spatial axes. Tensors
+/// that are not outputs are allocated around all. Parameters: inputs in order of first use, then
+/// outputs. Stage names are made unique with a number.
 Program make_program(std::string name, const std::vector<Tensor>& outputs);
 
 }  // namespace tenon
