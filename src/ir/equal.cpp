@@ -47,6 +47,7 @@ struct SameKind {
            structural_equal(n.yes, twin(n).yes) && structural_equal(n.no, twin(n).no);
   }
   bool operator()(const Cast& n) const { return structural_equal(n.value, twin(n).value); }
+  bool operator()(const Bitcast& n) const { return structural_equal(n.value, twin(n).value); }
   bool operator()(const Load& n) const {
     return n.buffer.same_as(twin(n).buffer) && equal_lists(n.indices, twin(n).indices) &&
            structural_equal(n.mask, twin(n).mask);

@@ -158,6 +158,14 @@ Expr cast(DType t, Expr e) {
   return make_expr({t, lanes}, Cast{std::move(e)});
 }
 
+Expr bitcast(DType t, Expr e) {
+  TENON_CHECK(byte_size(t) == byte_size(e.dtype()), "bitcast of {} to {}", name(e.dtype()),
+              name(t));
+  if (e.dtype() == t) return e;
+  const int lanes = e.lanes();
+  return make_expr({t, lanes}, Bitcast{std::move(e)});
+}
+
 Expr load(const Buffer& buffer, std::vector<Expr> indices, Expr mask) {
   TENON_CHECK(buffer.defined(), "load from an undefined buffer");
   int lanes = mask.defined() ? mask.lanes() : 1;

@@ -67,6 +67,10 @@ Expr map_children(const Expr& e, const ExprFn& f) {
                           Expr v = m(n.value);
                           return m.changed ? cast(e.dtype(), v) : e;
                         },
+                        [&](const Bitcast& n) {
+                          Expr v = m(n.value);
+                          return m.changed ? bitcast(e.dtype(), v) : e;
+                        },
                         [&](const Load& n) {
                           auto indices = m(n.indices);
                           Expr mask = m(n.mask);

@@ -200,6 +200,9 @@ struct Select {
 struct Cast {  // to the node's type; float to integer saturates and NaN gives 0
   Expr value;
 };
+struct Bitcast {  // the bits of a number read as the node's type of the same size
+  Expr value;
+};
 /// Element(s) of a buffer. With a mask (bool, same lanes) lanes that are off read nothing and give
 /// 0.
 struct Load {
@@ -268,8 +271,8 @@ struct Shuffle {
 
 struct ExprNode {
   Type type;
-  std::variant<IntImm, FloatImm, VarRef, Binary, Unary, Select, Cast, Load, Call, Ramp, Broadcast,
-               Reduce, Let, VectorReduce, Shuffle>
+  std::variant<IntImm, FloatImm, VarRef, Binary, Unary, Select, Cast, Bitcast, Load, Call, Ramp,
+               Broadcast, Reduce, Let, VectorReduce, Shuffle>
       v;
 };
 

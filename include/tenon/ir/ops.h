@@ -17,6 +17,8 @@ Expr binary(BinaryOp op, Expr a, Expr b);
 Expr unary(UnaryOp op, Expr a);
 Expr select(Expr condition, Expr yes, Expr no);
 Expr cast(DType t, Expr e);
+/// The same bits as another type of the same size (f32 <-> i32/u32, f64 <-> i64/u64): lower/expand_math.
+Expr bitcast(DType t, Expr e);
 Expr load(const Buffer& buffer, std::vector<Expr> indices, Expr mask = {});
 Expr call(MathFn fn, std::vector<Expr> args);
 Expr ramp(Expr base, Expr stride, int lanes);
