@@ -24,7 +24,8 @@ function(tenon_room name)
 endfunction()
 
 # tenon_tests(NAME LABEL kind DEPS rooms... [TIMEOUT s]): one Catch2 program from the *.cpp of the current
-# folder; each test case is registered with CTest under NAME/ and carries the label.
+# folder; each test case is registered with CTest under NAME/ and carries the label. A case that cannot run prints
+# "SKIPPED: why" and returns.
 function(tenon_tests name)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "DEPS;LINK" ${ARGN})
   if(NOT T_TIMEOUT)
@@ -38,5 +39,5 @@ function(tenon_tests name)
   target_compile_definitions(test_${name} PRIVATE
     TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
   catch_discover_tests(test_${name} TEST_PREFIX "${name}/"
-    PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+    PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endfunction()

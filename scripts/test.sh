@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds Tenon and runs every test. The last line is "N passed, N failed, N skipped"; exit 0 only if none failed.
+# usage: test.sh [--fast]     --fast leaves out the sanitizer build and the second compiler
+set -uo pipefail
+cd "$(dirname "$0")/.."
+case "${1:-}" in
+  --help|-h) sed -n '2,3p' "$0" | cut -c3-; exit 0 ;;
+  ""|--fast) ;;
+  *) echo "test.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+esac
+
+passed=0; failed=0; skipped=0
+stage() { echo; echo "== $1 ($(date +%H:%M:%S))"; }
+count() { # adds one whole-stage result
+  if [ "$2" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $1"; fi
+}
+count_ctest() { # adds the numbers of a JUnit file
+  read -r p f s < <(python3 scripts/count_junit.py "$1")
+  passed=$((passed + p)); failed=$((failed + f)); skipped=$((skipped + s))
+}
+finish() { echo "$passed passed, $failed failed, $skipped skipped"; [ "$failed" -eq 0 ]; exit $?; }
+
+stage "set-up"
+bash scripts/setup.sh || { failed=1; finish; }
+
+stage "build"
+bash scripts/build.sh build -DTENON_TESTS=ON | tail -n 3
+build=${PIPESTATUS[0]}
+count "build" "$build"
+[ "$build" -eq 0 ] || finish
+
+if [ -f scripts/fetch_test_data.sh ]; then
+  stage "test data"
+  bash scripts/fetch_test_data.sh || echo "test data: not all could be fetched; tests that need it skip and say so"
+fi
+
+stage "tests"
+ctest --test-dir build --output-junit ctest.xml --no-tests=error -j 2 --output-on-failure --quiet
+count_ctest build/ctest.xml
+
+if [ "${1:-}" != "--fast" ]; then
+  stage "second compiler (clang, no code)"
+  nice python3 scripts/clang_check.py build; count "clang" $?
+
+  stage "sanitizers: unit tests and mutated files"
+  bash scripts/build.sh build-asan -DTENON_SANITIZE=ON | tail -n 3
+  asan=${PIPESTATUS[0]}
+  count "sanitizer build" "$asan"
+  if [ "$asan" -eq 0 ]; then
+    ctest --test-dir build-asan --output-junit ctest.xml --no-tests=error -L 'unit|regress' -j 2 --output-on-failure --quiet
+    count_ctest build-asan/ctest.xml
+  fi
+fi
+
+echo
+finish
