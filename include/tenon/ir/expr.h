@@ -118,10 +118,12 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(BufferNode node) : node_(std::make_shared<const BufferNode>(std::move(node))) {}
+  explicit Buffer(std::shared_ptr<const BufferNode> node) : node_(std::move(node)) {}
   Buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::global);
   const BufferNode* operator->() const { return node_.get(); }
   const BufferNode& operator*() const { return *node_; }
   const BufferNode* get() const { return node_.get(); }
+  std::weak_ptr<const BufferNode> weak() const { return node_; }
   bool defined() const { return node_ != nullptr; }
   bool same_as(const Buffer& other) const { return node_ == other.node_; }
   bool operator==(const Buffer& other) const { return node_ == other.node_; }

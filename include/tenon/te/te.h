@@ -5,9 +5,11 @@
 namespace tenon {
 
 /// How a tensor is computed: for every point of `axes`, element e is values[e] (one per output of a
-/// tuple). A value may hold Reduce nodes anywhere.
+/// tuple). A value may hold Reduce nodes anywhere. With the role input or constant nothing is
+/// computed: the contents come from outside, and axes and values are empty.
 struct Formula {
   std::string name;
+  ParamRole role = ParamRole::output;
   std::vector<Axis> axes;
   std::vector<Expr> values;
   std::vector<std::weak_ptr<const BufferNode>>
@@ -31,7 +33,7 @@ class Tensor {
   const Buffer& buffer() const { return buffer_; }
   ParamRole role() const { return role_; }
 
-  /// One element; as many i64 indices as the rank (UserError says both numbers).
+  /// One element; as many integer indices as the rank (UserError says both numbers).
   Expr at(std::vector<Expr> indices) const;
   template <class... Is>
   Expr operator()(Is... indices) const {
@@ -51,8 +53,8 @@ Tensor constant(std::string name, DType dtype, std::vector<int64_t> shape);
 /// name[axes] = value. The axes' kind becomes spatial. UserError for: an axis twice, a variable
 /// that is neither an axis nor bound by a Reduce, an index count that is off, a void value.
 Tensor compute(std::string name, std::vector<Axis> axes, Expr value);
-/// One tensor per value, all over the same axes (tuple reductions: each value element e of one
-/// Reduce).
+/// One tensor per value, named name.v0, name.v1, ..., all over the same axes. When each value e is
+/// element e of one tuple reduction they share its stage.
 std::vector<Tensor> compute_tuple(std::string name, std::vector<Axis> axes,
                                   std::vector<Expr> values);
 
@@ -63,15 +65,22 @@ Expr reduce_max(Expr source, std::vector<Axis> axes);
 Expr reduce_min(Expr source, std::vector<Axis> axes);
 Expr any(Expr source, std::vector<Axis> axes);
 Expr all(Expr source, std::vector<Axis> axes);
+/// The pair {best value, its i64 index along `axis`}; ties go to the lowest index, or to the
+/// highest with `last`. A NaN counts as better than every number.
+std::vector<Expr> arg_max(Expr source, Axis axis, bool last = false);
+std::vector<Expr> arg_min(Expr source, Axis axis, bool last = false);
 inline Expr sum(Expr source, Axis axis) {
   return sum(std::move(source), std::vector<Axis>{std::move(axis)});
 }
 
 /// The *unscheduled* loop tree: every tensor the outputs need, each once, producers first, each
 /// stage under its own serial loops (spatial in axis order, then reduce). A Reduce inside a larger
-/// expression becomes a stage of its own named NAME.r0, r1, ... over the same spatial axes. Tensors
-/// that are not outputs are allocated around all. Parameters: inputs in order of first use, then
-/// outputs. Stage names are made unique with a number.
+/// expression becomes a stage of its own named NAME.r0, r1, ... over those axes of its surroundings
+/// that it uses; on one side of a select it combines only the points where that side is taken.
+/// Tensors that are not outputs are allocated around all. Parameters: inputs in order of first use,
+/// then outputs. A name used before gets a number ("relu.2"). The program's buffers are its own:
+/// they have the tensors' names and no origin. UserError for: no output, an output twice, an output
+/// that is an input.
 Program make_program(std::string name, const std::vector<Tensor>& outputs);
 
 }  // namespace tenon
