@@ -21,6 +21,7 @@ function(tenon_room name)
   list(TRANSFORM ROOM_DEPS PREPEND tenon_)
   add_library(tenon_${name} STATIC ${sources})
   target_link_libraries(tenon_${name} PUBLIC tenon_flags ${ROOM_DEPS} PRIVATE ${ROOM_LINK})
+  set_property(GLOBAL APPEND PROPERTY TENON_ROOMS tenon_${name})
 endfunction()
 
 # tenon_tests(NAME LABEL kind DEPS rooms... [TIMEOUT s]): one Catch2 program from the *.cpp of the current
