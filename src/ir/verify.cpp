@@ -1,0 +1,283 @@
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+#include <tenon/support/text.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ir/verify_expr.h"
+
+namespace tenon {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Program& program, Form form) : program_(program), form_(form) {}
+
+  std::vector<std::string> errors() {
+    for (const Param& param : program_.params) {
+      if (!declared_.insert(param.buffer.get()).second) report("a parameter stands twice");
+      if (param.buffer->scope != Scope::global) report("a parameter must have global scope");
+      declare(param.buffer);
+    }
+    if (program_.body.defined()) check(program_.body);
+    for (const Param& param : program_.params) {
+      if (param.role == ParamRole::output && !written_.count(param.buffer.get())) {
+        report(fmt::format("output {} is never written", param.buffer->name));
+      }
+    }
+    return std::move(errors_);
+  }
+
+ private:
+  void report(const std::string& rule) {
+    std::string where = stage_ ? "stage " + stage_->name + ": " : "";
+    if (where.empty() && !loops_.empty()) where = "under loop " + loops_.back()->var.name() + ": ";
+    if (errors_.size() < 100) errors_.push_back(where + rule);
+  }
+  void need(bool holds, const std::string& rule) {
+    if (!holds) report(rule);
+  }
+
+  /// A buffer comes into scope; variables in the shape of a parameter are symbolic extents and come with it.
+  void declare(const Buffer& b) {
+    buffers_.push_back(b);
+    need(form_ == Form::LoopTree || b->shape.size() == 1,
+         fmt::format("buffer {} has rank {}; flat code has one-dimensional buffers", b->name,
+                     b->shape.size()));
+    for (const Expr& extent : b->shape) {
+      need(extent.defined() && extent.type() == Type{i64, 1},
+           fmt::format("an extent of {} is not a scalar i64", b->name));
+      if (!extent.defined() || !loops_.empty()) continue;
+      for (const Var& v : free_vars(extent)) vars_.insert(v.get());
+    }
+  }
+
+  void check_expr(const Expr& e, const std::set<const VarNode*>& vars) {
+    if (!e.defined()) return report("an operand is missing");
+    verify_expr(e, form_, [&](const std::string& rule) { report(rule); });
+    for (const Var& v : free_vars(e)) {
+      need(vars.count(v.get()) > 0,
+           fmt::format("variable \"{}\" in {} is not bound here", v.name(), print(e)));
+    }
+    walk(e, [&](const Expr& part) {
+      if (const auto* l = part.as<Load>()) use(l->buffer, l->indices, "reads");
+      return true;
+    });
+  }
+  void check_expr(const Expr& e) { check_expr(e, vars_); }
+  void check_guard(const Expr& e) {
+    if (!e.defined()) return;
+    check_expr(e);
+    need(e.type() == Type{boolean, 1}, fmt::format("the condition {} is not a bool", print(e)));
+  }
+
+  void use(const Buffer& b, const std::vector<Expr>& indices, std::string_view verb) {
+    bool known = std::find(buffers_.begin(), buffers_.end(), b) != buffers_.end();
+    need(known, fmt::format("{} buffer {}, which is neither a parameter nor allocated around it", verb, b->name));
+    if (form_ == Form::Flat && b->scope == Scope::reg) check_register(b, indices);
+  }
+  /// Register elements become SSA values: whole vectors, places known once the unrolled loops are.
+  void check_register(const Buffer& b, const std::vector<Expr>& indices) {
+    for (const Expr& index : indices) {
+      const auto* r = index.as<Ramp>();
+      need(index.lanes() == 1 || (r && is_const(r->stride, 1)),
+           fmt::format("register buffer {} needs whole vectors, not [{}]", b->name, print(index)));
+      for (const Var& v : free_vars(index)) {
+        bool unrolled = std::any_of(loops_.begin(), loops_.end(), [&](const For* loop) {
+          return loop->var.same_as(v) && loop->mark == LoopMark::unroll;
+        });
+        need(unrolled, fmt::format("register buffer {} is indexed by \"{}\", which is no unrolled loop",
+                                   b->name, v.name()));
+      }
+    }
+  }
+
+  void write(const Buffer& b, const std::vector<Expr>& indices) {
+    use(b, indices, "writes");
+    written_.insert(b.get());
+    need(indices.size() == b->shape.size(),
+         fmt::format("{} indices for buffer {} of rank {}", indices.size(), b->name, b->shape.size()));
+    for (const Param& p : program_.params) {
+      need(p.role == ParamRole::output || !p.buffer.same_as(b),
+           fmt::format("writes input {}", b->name));
+    }
+  }
+
+  void check(const Stmt& s) {
+    if (!s.defined()) return report("a statement is missing");
+    std::visit([&](const auto& node) { rule(node); }, s.node().v);
+  }
+
+  void bind_and_check(const Var& v, const Stmt& body) {
+    bool fresh = vars_.insert(v.get()).second;
+    need(fresh, fmt::format("variable \"{}\" is bound twice on one path", v.name()));
+    check(body);
+    if (fresh) vars_.erase(v.get());
+  }
+
+  void rule(const For& loop) {
+    check_expr(loop.min);
+    check_expr(loop.extent);
+    const std::string& name = loop.var.name();
+    need(loop.min.type() == Type{i64, 1} && loop.extent.type() == Type{i64, 1} &&
+             loop.var.type() == Type{i64, 1},
+         fmt::format("loop {} is not over i64", name));
+    if (form_ == Form::LoopTree) {
+      need(is_const(loop.min, 0), fmt::format("loop {} does not start at 0", name));
+    } else {
+      need(loop.mark != LoopMark::vectorize, fmt::format("loop {} is still to be vectorised", name));
+      bool nested = std::any_of(loops_.begin(), loops_.end(),
+                                [](const For* l) { return l->mark == LoopMark::parallel; });
+      need(loop.mark != LoopMark::parallel || !nested,
+           fmt::format("parallel loop {} lies inside a parallel loop", name));
+      need(loop.mark != LoopMark::unroll || as_int(loop.extent).has_value(),
+           fmt::format("unrolled loop {} has no constant extent", name));
+    }
+    loops_.push_back(&loop);
+    bind_and_check(loop.var, loop.body);
+    loops_.pop_back();
+  }
+  void rule(const Store& s) {
+    check_expr(s.value);
+    need(s.value.dtype() == s.buffer->dtype,
+         fmt::format("stores {} into buffer {} of {}", name(s.value.dtype()), s.buffer->name,
+                     name(s.buffer->dtype)));
+    for (const Expr& index : s.indices) {
+      check_expr(index);
+      need(index.type() == Type{i64, s.value.lanes()},
+           fmt::format("index {} of a store needs i64 and {} lanes", print(index), s.value.lanes()));
+    }
+    if (s.mask.defined()) {
+      need(form_ == Form::Flat, "a mask is for flat code only");
+      check_expr(s.mask);
+      need(s.mask.type() == Type{boolean, s.value.lanes()}, "the mask of a store has another type");
+    }
+    need(!s.atomic || form_ == Form::Flat, "an atomic store is for flat code only");
+    write(s.buffer, s.indices);
+  }
+  void rule(const Seq& s) {
+    for (const Stmt& part : s.stmts) check(part);
+  }
+  void rule(const If& s) {
+    check_guard(s.condition);
+    check(s.then_case);
+    if (s.else_case.defined()) check(s.else_case);
+  }
+  void rule(const Allocate& s) {
+    for (const Expr& extent : s.buffer->shape) check_expr(extent);
+    need(declared_.insert(s.buffer.get()).second,
+         fmt::format("buffer {} is allocated twice", s.buffer->name));
+    declare(s.buffer);
+    check(s.body);
+    buffers_.pop_back();
+  }
+  void rule(const Evaluate& s) { check_expr(s.value); }
+  void rule(const LetStmt& s) {
+    check_expr(s.value);
+    need(s.value.type() == s.var.type(), fmt::format("let {} has another type", s.var.name()));
+    bind_and_check(s.var, s.body);
+  }
+  void rule(const Barrier&) { need(form_ == Form::Flat, "a barrier is for flat code only"); }
+
+  void rule(const Stage& stage) {
+    stage_ = &stage;
+    need(form_ == Form::LoopTree, "flat code has no stages");
+    need(stage_names_.insert(stage.name).second, "another stage has this name");
+    need(!stage.outputs.empty(), "has no output");
+    size_t n = stage.outputs.size();
+    need(stage.values.size() == n,
+         fmt::format("{} values for {} outputs", stage.values.size(), n));
+    check_axes(stage);
+    check_guard(stage.spatial_guard);
+    check_guard(stage.reduce_guard);
+    std::set<const VarNode*> spatial = axis_vars(stage, false), all = axis_vars(stage, true);
+    for (const Expr& index : stage.indices) {
+      check_expr(index, spatial);
+      need(index.type() == Type{i64, 1}, fmt::format("index {} is not a scalar i64", print(index)));
+    }
+    for (const Buffer& b : stage.outputs) write(b, stage.indices);
+    check_values(stage, stage.values, all, "value");
+    if (!stage.init.empty()) check_values(stage, stage.init, spatial, "init");
+    check_combiner(stage);
+    stage_ = nullptr;
+  }
+
+  void check_values(const Stage& stage, const std::vector<Expr>& values,
+                    const std::set<const VarNode*>& vars, std::string_view role) {
+    need(values.size() == stage.outputs.size(), fmt::format("one {} per output is needed", role));
+    for (size_t k = 0; k < values.size(); ++k) {
+      check_expr(values[k], vars);
+      if (k >= stage.outputs.size() || !values[k].defined()) continue;
+      DType wanted = stage.outputs[k]->dtype;
+      need(values[k].dtype() == wanted, fmt::format("{} {} is {} and its buffer {}", role, k,
+                                                    name(values[k].dtype()), name(wanted)));
+    }
+  }
+
+  void check_combiner(const Stage& stage) {
+    if (!stage.combiner) {
+      need(stage.init.empty(), "has an init and no combiner");
+      need(!stage.reduce_guard.defined(), "has a reduce guard and no combiner");
+      return;
+    }
+    size_t n = stage.outputs.size();
+    const Combiner& c = *stage.combiner;
+    need(c.lhs.size() == n && c.rhs.size() == n && c.result.size() == n && c.identity.size() == n,
+         fmt::format("combiner {} is not over {} elements", c.name, n));
+  }
+
+  void check_axes(const Stage& stage) {
+    bool reduce_seen = false;
+    std::set<const VarNode*> seen;
+    for (const AxisBinding& b : stage.axes) {
+      need(seen.insert(b.axis.var.get()).second,
+           fmt::format("axis {} stands twice", b.axis.var.name()));
+      check_expr(b.value);
+      if (b.value.defined()) {
+        need(b.value.type() == Type{i64, 1}, fmt::format("axis {} is not i64", b.axis.var.name()));
+      }
+      need(b.kind != AxisKind::spatial || !reduce_seen, "spatial axes must stand before reduce axes");
+      reduce_seen |= b.kind == AxisKind::reduce;
+    }
+  }
+
+  /// What the body of a stage may speak of: its axes and symbolic extents, never a loop.
+  std::set<const VarNode*> axis_vars(const Stage& stage, bool with_reduce) const {
+    std::set<const VarNode*> out = vars_;
+    for (const For* loop : loops_) out.erase(loop->var.get());
+    for (const AxisBinding& b : stage.axes) {
+      if (with_reduce || b.kind != AxisKind::reduce) out.insert(b.axis.var.get());
+    }
+    return out;
+  }
+
+  const Program& program_;
+  Form form_;
+  std::vector<std::string> errors_;
+  std::set<const BufferNode*> declared_, written_;
+  std::vector<Buffer> buffers_;  // in scope
+  std::set<const VarNode*> vars_;  // in scope; asked for membership only
+  std::vector<const For*> loops_;
+  std::set<std::string> stage_names_;
+  const Stage* stage_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_errors(const Program& program, Form form) {
+  return Verifier(program, form).errors();
+}
+
+void verify(const Program& program, Form form) {
+  std::vector<std::string> errors = verify_errors(program, form);
+  if (errors.empty()) return;
+  size_t shown = std::min<size_t>(errors.size(), 5);
+  std::string list;
+  for (size_t k = 0; k < shown; ++k) list += "  " + errors[k] + "\n";
+  throw InternalError(fmt::format("program {} is not well-formed {} ({} rules broken)\n{}{}", program.name,
+                                  form == Form::Flat ? "flat code" : "as a loop tree", errors.size(),
+                                  list, print(program)));
+}
+
+}  // namespace tenon
