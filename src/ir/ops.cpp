@@ -119,7 +119,7 @@ Expr unary(UnaryOp op, Expr a) {
   }
   if (const FloatImm* x = a.as<FloatImm>(); x && op == UnaryOp::neg) return float_imm(-x->value, t);
   const DType result = op == UnaryOp::is_nan ? DType::boolean : t;
-  return make_expr({result, a.lanes()}, Unary{op, std::move(a)});
+  return make_expr({result, a.lanes()}, Unary{op, a});
 }
 
 Expr select(Expr condition, Expr yes, Expr no) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/hash.h>
@@ -9,7 +10,9 @@
 namespace tenon {
 namespace {
 
-/// Printed names of variables and buffers: the own name, or "name~2" where another one of that name is in use.
+/// Printed names of variables and buffers: the own name, or "name~2" where another one of that name
+/// is in use. Names are given in order of first use, so every caller must print its parts in one
+/// fixed order (statements of their own, never several arguments of one call).
 class Names {
  public:
   std::string of(const Var& v) {
@@ -50,29 +53,49 @@ struct Operator {
 
 Operator operator_of(BinaryOp op) {
   switch (op) {
-    case BinaryOp::logical_or: return {"||", 1};
-    case BinaryOp::logical_and: return {"&&", 2};
-    case BinaryOp::bit_or: return {"|", 3};
-    case BinaryOp::bit_xor: return {"^", 4};
-    case BinaryOp::bit_and: return {"&", 5};
-    case BinaryOp::eq: return {"==", 6};
-    case BinaryOp::ne: return {"!=", 6};
-    case BinaryOp::lt: return {"<", 7};
-    case BinaryOp::le: return {"<=", 7};
-    case BinaryOp::gt: return {">", 7};
-    case BinaryOp::ge: return {">=", 7};
-    case BinaryOp::shl: return {"<<", 8};
-    case BinaryOp::shr: return {">>", 8};
-    case BinaryOp::add: return {"+", 9};
-    case BinaryOp::sub: return {"-", 9};
-    case BinaryOp::mul: return {"*", 10};
-    case BinaryOp::div: return {"/", 10};
-    case BinaryOp::floor_div: return {"//", 10};
-    case BinaryOp::floor_mod: return {"%", 10};
+    case BinaryOp::logical_or:
+      return {"||", 1};
+    case BinaryOp::logical_and:
+      return {"&&", 2};
+    case BinaryOp::bit_or:
+      return {"|", 3};
+    case BinaryOp::bit_xor:
+      return {"^", 4};
+    case BinaryOp::bit_and:
+      return {"&", 5};
+    case BinaryOp::eq:
+      return {"==", 6};
+    case BinaryOp::ne:
+      return {"!=", 6};
+    case BinaryOp::lt:
+      return {"<", 7};
+    case BinaryOp::le:
+      return {"<=", 7};
+    case BinaryOp::gt:
+      return {">", 7};
+    case BinaryOp::ge:
+      return {">=", 7};
+    case BinaryOp::shl:
+      return {"<<", 8};
+    case BinaryOp::shr:
+      return {">>", 8};
+    case BinaryOp::add:
+      return {"+", 9};
+    case BinaryOp::sub:
+      return {"-", 9};
+    case BinaryOp::mul:
+      return {"*", 10};
+    case BinaryOp::div:
+      return {"/", 10};
+    case BinaryOp::floor_div:
+      return {"//", 10};
+    case BinaryOp::floor_mod:
+      return {"%", 10};
     case BinaryOp::trunc_div:
     case BinaryOp::trunc_mod:
     case BinaryOp::min:
-    case BinaryOp::max: return {"", 12};
+    case BinaryOp::max:
+      return {"", 12};
   }
   return {"", 12};
 }
@@ -111,8 +134,9 @@ class ExprPrinter {
     return join(texts);
   }
   std::string element(const Buffer& b, const std::vector<Expr>& indices, const Expr& mask) {
+    std::string buffer = names_.of(b), at = list(indices, true);
     std::string guard = mask.defined() ? "; " + text(mask, true) : "";
-    return fmt::format("{}[{}{}]", names_.of(b), list(indices, true), guard);
+    return fmt::format("{}[{}{}]", buffer, at, guard);
   }
   std::string extent(const Expr& e) { return hide_extents_ ? "?" : text(e, true); }
 
@@ -122,12 +146,10 @@ class ExprPrinter {
   std::string show(const VarRef& n, Type, bool, int) { return names_.of(n.var); }
   std::string show(const Binary& n, Type, bool tight, int level) {
     Operator op = operator_of(n.op);
-    if (op.symbol.empty()) {
-      return fmt::format("{}({}, {})", name(n.op), text(n.a, tight), text(n.b, tight));
-    }
+    if (op.symbol.empty()) return fmt::format("{}({})", name(n.op), list({n.a, n.b}, tight));
     std::string_view gap = tight ? "" : " ";
-    std::string body = fmt::format("{}{}{}{}{}", text(n.a, tight, op.level), gap, op.symbol, gap,
-                                   text(n.b, tight, op.level + 1));
+    std::string left = text(n.a, tight, op.level), right = text(n.b, tight, op.level + 1);
+    std::string body = fmt::format("{}{}{}{}{}", left, gap, op.symbol, gap, right);
     return op.level < level ? "(" + body + ")" : body;
   }
   std::string show(const Unary& n, Type, bool tight, int level) {
@@ -137,9 +159,8 @@ class ExprPrinter {
     if (n.op == UnaryOp::bit_not) sign = "~";
     if (sign.empty()) return fmt::format("{}({})", name(n.op), text(n.a, tight));
     bool literal = n.a.as<IntImm>() || n.a.as<FloatImm>();
-    std::string body =
-        literal ? fmt::format("{}({})", sign, text(n.a, tight))
-                : fmt::format("{}{}", sign, text(n.a, tight, kAtomLevel));
+    std::string body = literal ? fmt::format("{}({})", sign, text(n.a, tight))
+                               : fmt::format("{}{}", sign, text(n.a, tight, kAtomLevel));
     return kUnaryLevel < level ? "(" + body + ")" : body;
   }
   std::string show(const Select& n, Type, bool tight, int) {
@@ -153,7 +174,7 @@ class ExprPrinter {
     return fmt::format("{}({})", name(n.fn), list(n.args, tight));
   }
   std::string show(const Ramp& n, Type, bool tight, int) {
-    return fmt::format("ramp({}, {}, {})", text(n.base, tight), text(n.stride, tight), n.lanes);
+    return fmt::format("ramp({}, {})", list({n.base, n.stride}, tight), n.lanes);
   }
   std::string show(const Broadcast& n, Type, bool tight, int) {
     return fmt::format("broadcast({}, {})", text(n.value, tight), n.lanes);
@@ -161,9 +182,11 @@ class ExprPrinter {
   std::string show(const Reduce& n, Type, bool tight, int) {
     std::vector<std::string> axes;
     for (const Axis& a : n.axes) {
-      axes.push_back(fmt::format("{} in 0..{}", names_.bind(a.var), extent(a.extent)));
+      std::string axis = names_.bind(a.var);
+      axes.push_back(fmt::format("{} in 0..{}", axis, extent(a.extent)));
     }
-    std::string out = fmt::format("{}[{}]({}", n.combiner->name, join(axes), list(n.sources, tight));
+    std::string sources = list(n.sources, tight);
+    std::string out = fmt::format("{}[{}]({}", n.combiner->name, join(axes), sources);
     if (!n.init.empty()) out += "; init " + list(n.init, tight);
     if (n.condition.defined()) out += "; where " + text(n.condition, tight);
     for (const Axis& a : n.axes) names_.unbind(a.var);
@@ -219,18 +242,20 @@ std::string layout_text(const std::vector<LayoutDim>& layout) {
   return fmt::format("layout({})", join(dims));
 }
 
-/// Statements, one per line. An Allocate or let that is last in its block holds for the rest of the block without
-/// further indentation; otherwise its body is indented.
+/// Statements, one per line. An Allocate or let that is last in its block holds for the rest of the
+/// block without further indentation; otherwise its body is indented.
 class Printer {
  public:
-  explicit Printer(const PrintOptions& options) : options_(options), expr_(names_, options.hide_extents) {}
+  explicit Printer(const PrintOptions& options)
+      : options_(options), expr_(names_, options.hide_extents) {}
 
   std::string program(const Program& p) {
     find_marked(p.body);
     line(0, p.name.empty() ? "program" : "program " + p.name);
     for (const Param& param : p.params) {
       static constexpr std::string_view kRole[] = {"input", "constant", "output"};
-      line(0, fmt::format("{} {}", kRole[static_cast<size_t>(param.role)], declaration(param.buffer)));
+      line(0,
+           fmt::format("{} {}", kRole[static_cast<size_t>(param.role)], declaration(param.buffer)));
     }
     block(p.body, 0, false, true);
     return std::move(out_);
@@ -262,13 +287,14 @@ class Printer {
   std::string declaration(const Buffer& b) {
     std::vector<std::string> shape;
     for (const Expr& e : b->shape) shape.push_back(expr_.extent(e));
-    std::string text = fmt::format("{}[{}] {}", names_.of(b), fmt::join(shape, ","), name(b->dtype));
+    std::string text = fmt::format("{}[{}] {}", names_.of(b), join(shape, ","), name(b->dtype));
     if (b->scope != Scope::global) text += fmt::format(" {}", name(b->scope));
     if (!b->layout.empty()) text += " " + layout_text(b->layout);
     return text;
   }
 
-  /// `headed`: the heading of the only stage below has been printed. `last`: nothing follows in this block.
+  /// `headed`: the heading of the only stage below has been printed. `last`: nothing follows in
+  /// this block.
   void block(const Stmt& s, int depth, bool headed, bool last) {
     if (!s.defined()) return line(depth, "nothing");
     bool starts_stage = s.as<For>() || s.as<If>() || s.as<Stage>();
@@ -292,7 +318,8 @@ class Printer {
     std::optional<int64_t> low = as_int(loop.min), extent = as_int(loop.extent);
     if (low && extent) return fmt::format("{}..{}", *low, *low + *extent);
     if (low && *low == 0) return "0.." + expr_.text(loop.extent, true);
-    return fmt::format("{}..+{}", expr_.text(loop.min, true), expr_.text(loop.extent, true, kAtomLevel));
+    std::string start = expr_.text(loop.min, true);
+    return fmt::format("{}..+{}", start, expr_.text(loop.extent, true, kAtomLevel));
   }
 
   void show(const For& loop, int depth, bool headed, bool) {
@@ -307,8 +334,8 @@ class Printer {
     names_.unbind(loop.var);
   }
   void show(const Store& s, int depth, bool, bool) {
-    line(depth, fmt::format("{}{} = {}", s.atomic ? "atomic " : "",
-                            expr_.element(s.buffer, s.indices, s.mask), expr_.text(s.value)));
+    std::string target = expr_.element(s.buffer, s.indices, s.mask);
+    line(depth, fmt::format("{}{} = {}", s.atomic ? "atomic " : "", target, expr_.text(s.value)));
   }
   void show(const Seq& s, int depth, bool headed, bool last) {
     if (s.stmts.empty()) line(depth, "nothing");
@@ -375,9 +402,9 @@ class Printer {
     std::vector<std::string> lhs, rhs;
     for (const Var& v : c.lhs) lhs.push_back(names_.bind(v));
     for (const Var& v : c.rhs) rhs.push_back(names_.bind(v));
-    line(depth, fmt::format("combiner {}({}; {}) = ({}) identity ({}){}", c.name, join(lhs), join(rhs),
-                            expr_.list(c.result), expr_.list(c.identity),
-                            c.commutative ? "" : "  ordered"));
+    std::string result = expr_.list(c.result), identity = expr_.list(c.identity);
+    line(depth, fmt::format("combiner {}({}; {}) = ({}) identity ({}){}", c.name, join(lhs),
+                            join(rhs), result, identity, c.commutative ? "" : "  ordered"));
     for (const Var& v : c.lhs) names_.unbind(v);
     for (const Var& v : c.rhs) names_.unbind(v);
   }

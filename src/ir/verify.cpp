@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
+#include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
 #include <algorithm>
@@ -39,7 +41,8 @@ class Verifier {
     if (!holds) report(rule);
   }
 
-  /// A buffer comes into scope; variables in the shape of a parameter are symbolic extents and come with it.
+  /// A buffer comes into scope; variables in the shape of a parameter are symbolic extents and come
+  /// with it.
   void declare(const Buffer& b) {
     buffers_.push_back(b);
     need(form_ == Form::LoopTree || b->shape.size() == 1,
@@ -74,7 +77,8 @@ class Verifier {
 
   void use(const Buffer& b, const std::vector<Expr>& indices, std::string_view verb) {
     bool known = std::find(buffers_.begin(), buffers_.end(), b) != buffers_.end();
-    need(known, fmt::format("{} buffer {}, which is neither a parameter nor allocated around it", verb, b->name));
+    need(known, fmt::format("{} buffer {}, which is neither a parameter nor allocated around it",
+                            verb, b->name));
     if (form_ == Form::Flat && b->scope == Scope::reg) check_register(b, indices);
   }
   /// Register elements become SSA values: whole vectors, places known once the unrolled loops are.
@@ -87,8 +91,9 @@ class Verifier {
         bool unrolled = std::any_of(loops_.begin(), loops_.end(), [&](const For* loop) {
           return loop->var.same_as(v) && loop->mark == LoopMark::unroll;
         });
-        need(unrolled, fmt::format("register buffer {} is indexed by \"{}\", which is no unrolled loop",
-                                   b->name, v.name()));
+        need(unrolled,
+             fmt::format("register buffer {} is indexed by \"{}\", which is no unrolled loop",
+                         b->name, v.name()));
       }
     }
   }
@@ -96,8 +101,8 @@ class Verifier {
   void write(const Buffer& b, const std::vector<Expr>& indices) {
     use(b, indices, "writes");
     written_.insert(b.get());
-    need(indices.size() == b->shape.size(),
-         fmt::format("{} indices for buffer {} of rank {}", indices.size(), b->name, b->shape.size()));
+    need(indices.size() == b->shape.size(), fmt::format("{} indices for buffer {} of rank {}",
+                                                        indices.size(), b->name, b->shape.size()));
     for (const Param& p : program_.params) {
       need(p.role == ParamRole::output || !p.buffer.same_as(b),
            fmt::format("writes input {}", b->name));
@@ -126,7 +131,8 @@ class Verifier {
     if (form_ == Form::LoopTree) {
       need(is_const(loop.min, 0), fmt::format("loop {} does not start at 0", name));
     } else {
-      need(loop.mark != LoopMark::vectorize, fmt::format("loop {} is still to be vectorised", name));
+      need(loop.mark != LoopMark::vectorize,
+           fmt::format("loop {} is still to be vectorised", name));
       bool nested = std::any_of(loops_.begin(), loops_.end(),
                                 [](const For* l) { return l->mark == LoopMark::parallel; });
       need(loop.mark != LoopMark::parallel || !nested,
@@ -145,8 +151,9 @@ class Verifier {
                      name(s.buffer->dtype)));
     for (const Expr& index : s.indices) {
       check_expr(index);
-      need(index.type() == Type{i64, s.value.lanes()},
-           fmt::format("index {} of a store needs i64 and {} lanes", print(index), s.value.lanes()));
+      need(
+          index.type() == Type{i64, s.value.lanes()},
+          fmt::format("index {} of a store needs i64 and {} lanes", print(index), s.value.lanes()));
     }
     if (s.mask.defined()) {
       need(form_ == Form::Flat, "a mask is for flat code only");
@@ -186,8 +193,7 @@ class Verifier {
     need(stage_names_.insert(stage.name).second, "another stage has this name");
     need(!stage.outputs.empty(), "has no output");
     size_t n = stage.outputs.size();
-    need(stage.values.size() == n,
-         fmt::format("{} values for {} outputs", stage.values.size(), n));
+    need(stage.values.size() == n, fmt::format("{} values for {} outputs", stage.values.size(), n));
     check_axes(stage);
     check_guard(stage.spatial_guard);
     check_guard(stage.reduce_guard);
@@ -237,7 +243,8 @@ class Verifier {
       if (b.value.defined()) {
         need(b.value.type() == Type{i64, 1}, fmt::format("axis {} is not i64", b.axis.var.name()));
       }
-      need(b.kind != AxisKind::spatial || !reduce_seen, "spatial axes must stand before reduce axes");
+      need(b.kind != AxisKind::spatial || !reduce_seen,
+           "spatial axes must stand before reduce axes");
       reduce_seen |= b.kind == AxisKind::reduce;
     }
   }
@@ -256,7 +263,7 @@ class Verifier {
   Form form_;
   std::vector<std::string> errors_;
   std::set<const BufferNode*> declared_, written_;
-  std::vector<Buffer> buffers_;  // in scope
+  std::vector<Buffer> buffers_;    // in scope
   std::set<const VarNode*> vars_;  // in scope; asked for membership only
   std::vector<const For*> loops_;
   std::set<std::string> stage_names_;
@@ -275,9 +282,9 @@ void verify(const Program& program, Form form) {
   size_t shown = std::min<size_t>(errors.size(), 5);
   std::string list;
   for (size_t k = 0; k < shown; ++k) list += "  " + errors[k] + "\n";
-  throw InternalError(fmt::format("program {} is not well-formed {} ({} rules broken)\n{}{}", program.name,
-                                  form == Form::Flat ? "flat code" : "as a loop tree", errors.size(),
-                                  list, print(program)));
+  throw InternalError(fmt::format("program {} is not well-formed {} ({} rules broken)\n{}{}",
+                                  program.name, form == Form::Flat ? "flat code" : "as a loop tree",
+                                  errors.size(), list, print(program)));
 }
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
 #include "ir/verify_expr.h"
 
+#include <fmt/format.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 
@@ -14,9 +15,7 @@ std::string type_text(Type t) {
 
 bool is_logical(BinaryOp op) { return op == BinaryOp::logical_and || op == BinaryOp::logical_or; }
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::eq && op <= BinaryOp::ge; }
-bool is_integer_only(BinaryOp op) {
-  return op >= BinaryOp::floor_div && op <= BinaryOp::trunc_mod;
-}
+bool is_integer_only(BinaryOp op) { return op >= BinaryOp::floor_div && op <= BinaryOp::trunc_mod; }
 bool is_bitwise(BinaryOp op) { return op >= BinaryOp::bit_and; }
 
 /// The rules of one node. Each broken rule is a line "EXPR: rule (values)".
@@ -73,7 +72,8 @@ class NodeRules {
   }
   void rule(const Select& n, Type t) {
     need(is_bool(n.condition.dtype()), "the condition is not a bool");
-    need(n.condition.lanes() == 1 || n.condition.lanes() == t.lanes, "the condition's lanes differ");
+    need(n.condition.lanes() == 1 || n.condition.lanes() == t.lanes,
+         "the condition's lanes differ");
     need_type(n.yes, t, "the first value");
     need_type(n.no, t, "the second value");
   }
@@ -103,7 +103,9 @@ class NodeRules {
     need(n.lanes == t.lanes && n.lanes > 1, "the lanes are off");
     need_type(n.value, t.element(), "the value");
   }
-  void rule(const Reduce&, Type) { need(false, "a nested reduction is notation: it needs a stage of its own"); }
+  void rule(const Reduce&, Type) {
+    need(false, "a nested reduction is notation: it needs a stage of its own");
+  }
   void rule(const Let& n, Type t) {
     need_type(n.value, n.var.type(), "the value of the let");
     need_type(n.body, t, "the body of the let");
