@@ -169,6 +169,9 @@ class ExprPrinter {
   std::string show(const Cast& n, Type t, bool tight, int) {
     return fmt::format("{}({})", name(t.dtype), text(n.value, tight));
   }
+  std::string show(const Bitcast& n, Type t, bool tight, int) {
+    return fmt::format("bitcast_{}({})", name(t.dtype), text(n.value, tight));
+  }
   std::string show(const Load& n, Type, bool, int) { return element(n.buffer, n.indices, n.mask); }
   std::string show(const Call& n, Type, bool tight, int) {
     return fmt::format("{}({})", name(n.fn), list(n.args, tight));

@@ -78,6 +78,10 @@ class NodeRules {
     need_type(n.no, t, "the second value");
   }
   void rule(const Cast& n, Type t) { need(n.value.lanes() == t.lanes, "a cast keeps the lanes"); }
+  void rule(const Bitcast& n, Type t) {
+    need(n.value.lanes() == t.lanes, "a bitcast keeps the lanes");
+    need(byte_size(n.value.dtype()) == byte_size(t.dtype), "a bitcast keeps the size");
+  }
   void rule(const Load& n, Type t) {
     need(n.buffer->dtype == t.dtype, fmt::format("the buffer holds {}", name(n.buffer->dtype)));
     need(n.indices.size() == n.buffer->shape.size(),

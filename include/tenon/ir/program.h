@@ -43,7 +43,7 @@ struct PrintOptions {
 std::string print(const Program& program, const PrintOptions& options);
 
 /// Hash of the canonical text, stable across machines, runs and versions of the compiler: 16 hex
-/// digits.
+/// digits. The program's own name is left out: it changes no meaning.
 std::string program_hash(const Program& program);
 std::string family_hash(const Program& program);
 
