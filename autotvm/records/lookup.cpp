@@ -1,0 +1,185 @@
+#include <dlfcn.h>
+#include <tenon/records/lookup.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+bool same_machine(const Record& r, const RecordQuery& q) {
+  return r.threads == q.threads && r.target.fingerprint() == q.target.fingerprint();
+}
+
+bool same_version(const Record& r, const RecordQuery& q) {
+  return (q.tenon.empty() || r.tenon == q.tenon) && (q.llvm.empty() || r.llvm == q.llvm);
+}
+
+/// Of records of one program on one machine: the last measurement of each trace, in order of first
+/// appearance, with that place in the order.
+std::vector<const LoggedRecord*> latest_of_each_trace(
+    const std::vector<const LoggedRecord*>& records) {
+  std::map<std::string, size_t> place;
+  std::vector<const LoggedRecord*> out;
+  for (const LoggedRecord* r : records) {
+    auto [it, fresh] = place.emplace(r->record.trace, out.size());
+    if (fresh) {
+      out.push_back(r);
+    } else {
+      out[it->second] = r;
+    }
+  }
+  return out;
+}
+
+/// Those left after the rule on ties; null for none.
+const LoggedRecord* best_of(const std::vector<const LoggedRecord*>& candidates) {
+  const std::vector<const LoggedRecord*> latest = latest_of_each_trace(candidates);
+  const LoggedRecord* fastest = nullptr;
+  for (const LoggedRecord* r : latest) {
+    if (!fastest || median_us(r->record) < median_us(fastest->record)) fastest = r;
+  }
+  if (!fastest) return nullptr;
+  const double limit = median_us(fastest->record) + noise_us(fastest->record);
+  for (const LoggedRecord* r : latest) {
+    if (median_us(r->record) <= limit) return r;
+  }
+  return fastest;
+}
+
+void collect_numbers(const Json& j, const std::string& path, std::map<std::string, double>& out) {
+  if (j.is_number()) out[path] = j.get<double>();
+  if (!j.is_structured()) return;
+  for (const auto& [key, value] : j.items()) collect_numbers(value, path + "/" + key, out);
+}
+
+std::map<std::string, double> numbers_of(const std::string& args) {
+  std::map<std::string, double> out;
+  collect_numbers(Json::parse(args, nullptr, false), "", out);
+  return out;
+}
+
+double distance(const std::map<std::string, double>& a, const std::map<std::string, double>& b) {
+  double sum = 0;
+  for (const auto& [name, value] : a) {
+    auto other = b.find(name);
+    if (other == b.end()) {
+      sum += 1;
+    } else if (value > 0 && other->second > 0) {
+      sum += std::abs(std::log(value / other->second));
+    } else if (value != other->second) {
+      sum += 1;
+    }
+  }
+  return sum;
+}
+
+std::vector<std::string> logs_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    if (entry.path().extension() == ".jsonl" && entry.is_regular_file(problem))
+      out.push_back(entry.path().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records,
+                                        const RecordQuery& query) {
+  std::vector<const LoggedRecord*> exact;
+  for (const LoggedRecord& r : records) {
+    if (can_be_best(r.record) && r.record.program == query.program &&
+        same_machine(r.record, query) && same_version(r.record, query))
+      exact.push_back(&r);
+  }
+  const LoggedRecord* best = best_of(exact);
+  return best ? std::optional(*best) : std::nullopt;
+}
+
+std::optional<LoggedRecord> nearest_record(const std::vector<LoggedRecord>& records,
+                                           const RecordQuery& query) {
+  std::map<std::string, std::vector<const LoggedRecord*>> members;  // by program
+  for (const LoggedRecord& r : records) {
+    const bool related = r.record.program == query.program ||
+                         (!query.family.empty() && r.record.family == query.family);
+    if (related && can_be_best(r.record) && same_machine(r.record, query))
+      members[r.record.program].push_back(&r);
+  }
+  const std::map<std::string, double> wanted = numbers_of(query.args);
+  const LoggedRecord* nearest = nullptr;
+  std::pair<double, double> nearest_key;
+  for (const auto& [program, candidates] : members) {
+    const LoggedRecord* best = best_of(candidates);
+    const double away =
+        program == query.program ? -1 : distance(wanted, numbers_of(best->record.args));
+    const std::pair<double, double> key(away, median_us(best->record));
+    if (!nearest || key < nearest_key) {
+      nearest = best;
+      nearest_key = key;
+    }
+  }
+  return nearest ? std::optional(*nearest) : std::nullopt;
+}
+
+std::string RecordPlaces::shipped_folder() {
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<const void*>(&to_json_line), &self) == 0 || !self.dli_fname)
+    return "";
+  std::error_code problem;
+  fs::path module = self.dli_fname;
+  if (!module.is_absolute()) module = fs::read_symlink("/proc/self/exe", problem);
+  const fs::path folder = module.parent_path();
+  for (const char* place : {"../share/tenon/tuning_logs", "../../tuning_logs/shipped"}) {
+    const fs::path logs = fs::weakly_canonical(folder / place, problem);
+    if (fs::is_directory(logs, problem)) return logs.string();
+  }
+  return "";
+}
+
+RecordStore::RecordStore(const RecordPlaces& places) {
+  auto add = [this](LoadedLog log) {
+    std::vector<LoggedRecord>& place = places_.back();
+    std::move(log.records.begin(), log.records.end(), std::back_inserter(place));
+    std::move(log.warnings.begin(), log.warnings.end(), std::back_inserter(warnings_));
+  };
+  if (!places.log.empty()) {
+    places_.emplace_back();
+    add(load_log(places.log));
+  }
+  for (const std::string& folder : {places.local, places.shipped}) {
+    if (folder.empty()) continue;
+    places_.emplace_back();
+    for (const std::string& path : logs_in(folder)) {
+      try {
+        add(load_log(path));
+      } catch (const UserError& e) {  // nobody asked for this file by name
+        warnings_.push_back(e.what());
+      }
+    }
+  }
+}
+
+RecordStore::RecordStore(std::vector<LoggedRecord> records) {
+  places_.push_back(std::move(records));
+}
+
+std::optional<FoundRecord> RecordStore::find(const RecordQuery& query) const {
+  for (const std::vector<LoggedRecord>& place : places_) {
+    if (auto best = best_record(place, query)) return FoundRecord{std::move(*best), false};
+  }
+  for (const std::vector<LoggedRecord>& place : places_) {
+    if (auto near = nearest_record(place, query)) return FoundRecord{std::move(*near), true};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tenon

@@ -1,0 +1,68 @@
+#pragma once
+#include <tenon/records/record.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// A place in a log, written "tuning_logs/matmul.jsonl:17". Lines count from 1.
+struct LogRef {
+  std::string path;
+  int64_t line = 0;
+
+  std::string text() const;
+  /// UserError when `text` is not FILE:LINE.
+  static LogRef parse(std::string_view text);
+  bool operator==(const LogRef&) const = default;
+};
+
+struct LoggedRecord {
+  Record record;
+  LogRef where;
+};
+
+/// What a log holds. Lines that cannot be used are skipped, each with a warning that names
+/// FILE:LINE.
+struct LoadedLog {
+  std::vector<LoggedRecord> records;  // in the order of the file
+  std::vector<std::string> warnings;  // at most 20 lines, then a count
+};
+
+/// Longest line, and most text in all, that load_log takes from a log; the rest is skipped with a
+/// warning. Bounds the memory that a damaged or foreign file can cost.
+inline constexpr int64_t kMaxLineBytes = 4 << 20;
+inline constexpr int64_t kMaxLogBytes = 256 << 20;
+
+/// Reads a log, whatever the file holds. UserError when it cannot be opened or read.
+LoadedLog load_log(const std::string& path);
+
+/// The record at LOG:LINE. UserError when there is no such file or line, or the line is damaged.
+Record read_record(const LogRef& where);
+
+/// A log open for appending. Each record is one write of one whole line under a file lock, so
+/// several programs may append at once, and one that is killed at any instant loses at most the
+/// line it was writing. A last line without its line break is ended before the next is written;
+/// nothing that stands in the file is ever changed.
+class RecordLog {
+ public:
+  /// Creates the file and its folders. UserError when it cannot be written: call it before work
+  /// whose result must be kept.
+  explicit RecordLog(std::string path);
+  ~RecordLog();
+  RecordLog(RecordLog&& other) noexcept;
+  RecordLog& operator=(RecordLog&& other) noexcept;
+
+  /// UserError when the disk is full or the file was deleted.
+  void append(const Record& record);
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace tenon

@@ -1,0 +1,125 @@
+#include <catch2/catch.hpp>
+
+#include "sample.h"
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<LoggedRecord> numbered(std::vector<Record> records) {
+  std::vector<LoggedRecord> out;
+  for (Record& r : records)
+    out.push_back({std::move(r), {"log", static_cast<int64_t>(out.size()) + 1}});
+  return out;
+}
+
+int64_t best_line(std::vector<Record> records, const RecordQuery& query = sample_query()) {
+  auto best = best_record(numbered(std::move(records)), query);
+  return best ? best->where.line : 0;
+}
+
+int64_t nearest_line(std::vector<Record> records, const RecordQuery& query = sample_query()) {
+  auto near = nearest_record(numbered(std::move(records)), query);
+  return near ? near->where.line : 0;
+}
+
+Record other_member(const std::string& program, int m, double us) {
+  Record r = sample_record(us);
+  r.program = program;
+  r.args = fmt::format(R"({{"m":{},"n":64,"k":64,"type":"f32"}})", m);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("the fastest verified record is the best") {
+  CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(70, 2)}) == 2);
+  CHECK(best_line({}) == 0);
+  Record outpaced = sample_record(1, 3);
+  outpaced.status = TrialStatus::outpaced;
+  Record unchecked = sample_record(1, 4);
+  unchecked.check = CheckResult::not_run;
+  CHECK(best_line({sample_record(100, 0), outpaced, unchecked}) == 1);
+}
+
+TEST_CASE("ties within noise go to the earlier") {
+  CHECK(best_line({sample_record(100, 0), sample_record(99.8, 1)}) == 1);
+  CHECK(best_line({sample_record(100, 0), sample_record(98, 1)}) == 2);
+}
+
+TEST_CASE("a trace counts as it was measured last") {
+  CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(60, 2),
+                   sample_record(120, 1)}) == 3);
+  CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(101, 0)}) == 2);
+  SECTION("and keeps its place in the order: the default re-measured still wins a tie") {
+    CHECK(best_line({sample_record(100, 0), sample_record(90, 1), sample_record(100, 1),
+                     sample_record(100.1, 0)}) == 4);
+  }
+}
+
+TEST_CASE("a record of another target, thread count or program is never the best") {
+  Record wide = sample_record();
+  wide.target = Target::parse("x86-64/sse2");
+  Record two = sample_record();
+  two.threads = 2;
+  Record other = sample_record();
+  other.program = "1111111111111111";
+  Record version = sample_record();
+  version.llvm = "18.1.0";
+  CHECK(best_line({wide, two, other, version}) == 0);
+  RecordQuery any = sample_query();
+  any.tenon = any.llvm = "";
+  CHECK(best_line({wide, two, other, version}, any) == 4);
+}
+
+TEST_CASE("the nearest member of the family is adapted") {
+  const Record far = other_member("aaaa", 1024, 5);
+  const Record near = other_member("bbbb", 65, 500);
+  CHECK(nearest_line({far, near}) == 2);
+  Record stranger = near;
+  stranger.family = "0123";
+  Record elsewhere = near;
+  elsewhere.target = Target::parse("x86-64/sse2");
+  CHECK(nearest_line({far, stranger, elsewhere}) == 1);
+  RecordQuery no_family = sample_query();
+  no_family.family = "";
+  CHECK(nearest_line({far, near}, no_family) == 0);
+}
+
+TEST_CASE("the same program by another version is nearer than any other member") {
+  Record old = sample_record(900);
+  old.tenon = "0.0.9";
+  CHECK(nearest_line({other_member("bbbb", 65, 5), old}) == 2);
+}
+
+TEST_CASE("a store asks --log, then the local folder, then what is shipped") {
+  ScratchFolder scratch;
+  const RecordPlaces places{scratch.file("mine.jsonl"), scratch.file("local"),
+                            scratch.file("shipped")};
+  RecordLog(places.shipped + "/a.jsonl").append(sample_record(10, 1));
+  auto line_of = [&](const RecordPlaces& p) {
+    auto found = RecordStore(p).find(sample_query());
+    REQUIRE(found);
+    return found->logged.where.text() + (found->adapted ? " adapted" : "");
+  };
+  CHECK(line_of({"", places.local, places.shipped}) == places.shipped + "/a.jsonl:1");
+  RecordLog(places.local + "/b.jsonl").append(sample_record(20, 1));
+  CHECK(line_of({"", places.local, places.shipped}) == places.local + "/b.jsonl:1");
+  Record other = other_member("bbbb", 65, 1);
+  RecordLog(places.log).append(other);
+  SECTION("an exact match further on comes before an adapted one") {
+    CHECK(line_of(places) == places.local + "/b.jsonl:1");
+  }
+  SECTION("the log that was asked for comes first") {
+    RecordLog(places.log).append(sample_record(30, 1));
+    CHECK(line_of(places) == places.log + ":2");
+  }
+  SECTION("nothing exact anywhere") {
+    CHECK(line_of({places.log, "", ""}) == places.log + ":1 adapted");
+  }
+  CHECK_THROWS_AS(RecordStore({scratch.file("none.jsonl"), "", ""}), UserError);
+  write_file(places.local + "/c.jsonl", "rubbish\n");
+  REQUIRE(RecordStore(places).warnings().size() == 1);
+  CHECK_THAT(RecordStore(places).warnings()[0], Contains("c.jsonl:1"));
+}
