@@ -1,11 +1,7 @@
+#include <tenon/target/peaks.h>
+
 #include <pthread.h>
 #include <sched.h>
-#include <target/probe.h>
-#include <target/probe_loops.h>
-#include <tenon/support/error.h>
-#include <tenon/support/hash.h>
-#include <tenon/support/log.h>
-#include <tenon/target/peaks.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,19 +10,23 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <sstream>
 #include <thread>
+
+#include <target/probe.h>
+#include <target/probe_loops.h>
+#include <tenon/support/error.h>
+#include <tenon/support/files.h>
+#include <tenon/support/hash.h>
+#include <tenon/support/log.h>
 
 namespace tenon {
 namespace {
 
-constexpr double kWindow =
-    0.01;  // seconds: long beside the clock and the barrier, short beside a neighbour's visit
+// Seconds: long beside the clock and the barrier, short beside a neighbour's visit.
+constexpr double kWindow = 0.01;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -147,27 +147,11 @@ void check_runs_here(const Target& target) {
                   target.name, host.name, host.cpu));
 }
 
-std::optional<std::string> read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) return std::nullopt;
-  return text.str();
-}
-
-/// Writes beside the file and renames, so that no reader sees half of it. False when the folder
-/// refuses.
-bool write_file(const std::filesystem::path& path, const std::string& text) {
+/// False when the folder cannot be made or written.
+bool keep(const std::string& directory, const std::string& path, const std::string& text) {
   std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  const std::filesystem::path partial = fmt::format("{}.{}.tmp", path.string(), getpid());
-  bool written = false;
-  {
-    std::ofstream file(partial, std::ios::binary);
-    written = static_cast<bool>(file << text << std::flush);
-  }
-  if (written) std::filesystem::rename(partial, path, error);
-  if (!written || error) std::filesystem::remove(partial, error);
-  return written && std::filesystem::exists(path, error);
+  std::filesystem::create_directories(directory, error);
+  return !error && !write_file(path, text);
 }
 
 std::string peaks_file_name(const Target& t) {
@@ -253,7 +237,7 @@ Peaks measure_peaks(const Target& target, double seconds) {
 Peaks load_or_measure_peaks(const std::string& directory, const Target& target, double seconds) {
   if (directory.empty()) return measure_peaks(target, seconds);
   const std::string path = directory + "/" + peaks_file_name(target);
-  if (std::optional<std::string> text = read_file(path)) {
+  if (const Result<std::string> text = read_file(path)) {
     try {
       return Peaks::from_json(*text);
     } catch (const UserError& error) {
@@ -261,7 +245,8 @@ Peaks load_or_measure_peaks(const std::string& directory, const Target& target, 
     }
   }
   const Peaks peaks = measure_peaks(target, seconds);
-  if (!write_file(path, peaks.to_json() + "\n")) log_line(1, "target", path + " cannot be written");
+  if (!keep(directory, path, peaks.to_json() + "\n"))
+    log_line(1, "target", path + " cannot be written");
   return peaks;
 }
 

@@ -1,6 +1,6 @@
-#include <cpuid.h>
 #include <target/probe.h>
-#include <tenon/support/text.h>
+
+#include <cpuid.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,8 @@
 #include <fstream>
 #include <map>
 #include <utility>
+
+#include <tenon/support/text.h>
 
 namespace tenon {
 namespace {

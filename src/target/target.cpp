@@ -1,12 +1,14 @@
+#include <tenon/target/target.h>
+
 #include <sched.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include <target/probe.h>
 #include <tenon/support/error.h>
 #include <tenon/support/hash.h>
 #include <tenon/support/text.h>
-#include <tenon/target/target.h>
-
-#include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace tenon {
 namespace {

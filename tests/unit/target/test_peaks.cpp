@@ -1,12 +1,14 @@
-#include <sys/wait.h>
-#include <tenon/support/error.h>
 #include <tenon/target/peaks.h>
+
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include <tenon/support/error.h>
 
 using namespace tenon;
 using Catch::Matchers::Contains;

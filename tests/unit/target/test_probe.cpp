@@ -1,4 +1,5 @@
 #include <target/probe.h>
+
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

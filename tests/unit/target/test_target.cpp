@@ -1,12 +1,14 @@
-#include <sched.h>
-#include <tenon/support/error.h>
-#include <tenon/support/text.h>
 #include <tenon/target/target.h>
+
+#include <sched.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <thread>
+
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
 
 using namespace tenon;
 using Catch::Matchers::Contains;

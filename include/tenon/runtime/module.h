@@ -1,0 +1,83 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/runtime/array.h>
+#include <tenon/runtime/kernel_abi.h>
+#include <tenon/runtime/thread_pool.h>
+
+namespace tenon {
+
+/// One extent of a parameter: a number, or the symbolic extent `symbol` of the module.
+struct Extent {
+  int64_t value = 0;
+  int symbol = -1;  ///< index into Module::symbols; -1 for a number
+
+  Extent(int64_t number) : value(number) {}
+  static Extent of_symbol(int index) {
+    Extent extent(0);
+    extent.symbol = index;
+    return extent;
+  }
+  bool operator==(const Extent&) const = default;
+};
+
+/// A symbolic extent: takes its value from the first argument that has it.
+struct Symbol {
+  std::string name;
+  int64_t low = 0, high = 0;  ///< values the kernel was made for, both inclusive
+};
+
+struct Parameter {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Extent> shape;
+  bool is_output = false;
+};
+
+/// A compiled kernel ready to be called. Plain data; copies share the code.
+struct Module {
+  std::string name;  ///< for messages
+  tenon_kernel entry = nullptr;
+  std::shared_ptr<void> keep_alive;  ///< the code
+  int64_t workspace_bytes = 0;       ///< once a call
+  int64_t workspace_bytes_per_worker = 0;
+  std::vector<Parameter> parameters;  ///< inputs, then outputs
+  std::vector<Symbol> symbols;
+
+  int64_t workspace_total(int workers) const {
+    return workspace_bytes + workspace_bytes_per_worker * workers;
+  }
+};
+
+/// Scratch memory that grows to the largest request and is used again. One call at a time.
+class Workspace {
+ public:
+  /// At least `bytes` bytes, 64-byte aligned; what was in it is lost when it grows. Null for 0
+  /// bytes.
+  void* reserve(int64_t bytes);
+  int64_t bytes() const { return memory_ ? memory_.bytes() : 0; }
+
+ private:
+  Array memory_;
+};
+
+/// Checks the arguments against the parameters and runs the kernel. UserError, naming the
+/// parameter, for a wrong number of arguments, element type, rank or extent, a symbolic extent out
+/// of range or with two values, and for an output whose memory overlaps another argument.
+/// InternalError when the kernel returns a status.
+void call(const Module& module, std::span<const Array> arguments, ThreadPool& pool,
+          Workspace& workspace);
+
+/// The values of the module's symbols that these arguments bind; throws as call() does.
+std::vector<int64_t> check_arguments(const Module& module, std::span<const Array> arguments);
+
+/// The same call without checks or allocation: for callers that checked once and run often.
+/// `dims` has a value a symbol (may be null when there are none).
+void call_unchecked(const Module& module, void* const* arguments, const int64_t* dims,
+                    ThreadPool& pool, Workspace& workspace);
+
+}  // namespace tenon

@@ -1,0 +1,133 @@
+#include <tenon/runtime/module.h>
+
+#include <algorithm>
+
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+
+namespace tenon {
+namespace {
+
+/// "C f32 [4, n]"
+std::string describe(const Module& module, const Parameter& p) {
+  std::vector<std::string> extents;
+  for (const Extent& e : p.shape) {
+    extents.push_back(e.symbol < 0 ? std::to_string(e.value)
+                                   : module.symbols.at(static_cast<size_t>(e.symbol)).name);
+  }
+  return fmt::format("{} {} [{}]", p.name, name(p.dtype), join(extents));
+}
+
+std::string describe(const Array& a) {
+  return a ? fmt::format("{} [{}]", name(a.dtype()), fmt::join(a.shape(), ", "))
+           : "no array at all";
+}
+
+[[noreturn]] void refuse(const Module& module, const std::string& why) {
+  std::vector<std::string> all;
+  for (const Parameter& p : module.parameters)
+    all.push_back(describe(module, p) + (p.is_output ? " (output)" : ""));
+  throw UserError(fmt::format("call of {}: {}\n  parameters: {}", module.name, why, join(all)));
+}
+
+void check_extents(const Module& module, const Parameter& p, const Array& a,
+                   std::vector<int64_t>& dims, std::vector<const Parameter*>& bound_by) {
+  for (size_t d = 0; d < p.shape.size(); ++d) {
+    const int64_t given = a.shape()[d];
+    const Extent& wanted = p.shape[d];
+    if (wanted.symbol < 0) {
+      if (given == wanted.value) continue;
+      refuse(module, fmt::format("argument {} is {}, but extent {} must be {}", p.name, describe(a),
+                                 d, wanted.value));
+    }
+    const auto s = static_cast<size_t>(wanted.symbol);
+    const Symbol& symbol = module.symbols.at(s);
+    if (given < symbol.low || given > symbol.high) {
+      refuse(module, fmt::format("argument {} is {}, but extent {} ({}) must be in {} to {}",
+                                 p.name, describe(a), d, symbol.name, symbol.low, symbol.high));
+    }
+    if (bound_by[s] && dims[s] != given) {
+      refuse(module, fmt::format("argument {} has {} = {}, but {} has {} = {}", p.name, symbol.name,
+                                 given, bound_by[s]->name, symbol.name, dims[s]));
+    }
+    if (!bound_by[s]) bound_by[s] = &p;
+    dims[s] = given;
+  }
+}
+
+bool overlap(const Array& a, const Array& b) {
+  const auto first = reinterpret_cast<uintptr_t>(a.raw()),
+             second = reinterpret_cast<uintptr_t>(b.raw());
+  return a.bytes() > 0 && b.bytes() > 0 && first < second + static_cast<uintptr_t>(b.bytes()) &&
+         second < first + static_cast<uintptr_t>(a.bytes());
+}
+
+/// Outputs may share memory with nothing: generated code counts on it.
+void check_overlaps(const Module& module, std::span<const Array> arguments) {
+  for (size_t out = 0; out < arguments.size(); ++out) {
+    if (!module.parameters[out].is_output) continue;
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      if (k == out || !overlap(arguments[out], arguments[k])) continue;
+      refuse(
+          module,
+          fmt::format("output {} overlaps argument {} in memory\n  try: an output array of its own",
+                      module.parameters[out].name, module.parameters[k].name));
+    }
+  }
+}
+
+}  // namespace
+
+void* Workspace::reserve(int64_t bytes) {
+  if (bytes <= 0) return nullptr;
+  if (this->bytes() < bytes) {
+    memory_ = Array();  // first give back, then ask
+    memory_ = Array::empty(u8, {bytes});
+  }
+  return memory_.raw();
+}
+
+std::vector<int64_t> check_arguments(const Module& module, std::span<const Array> arguments) {
+  if (arguments.size() != module.parameters.size()) {
+    refuse(module, fmt::format("{} arguments given, {} wanted", arguments.size(),
+                               module.parameters.size()));
+  }
+  std::vector<int64_t> dims(module.symbols.size(), 0);
+  std::vector<const Parameter*> bound_by(module.symbols.size(), nullptr);
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    const Parameter& p = module.parameters[k];
+    const Array& a = arguments[k];
+    if (!a || a.dtype() != p.dtype) {
+      refuse(module, fmt::format("argument {} is {}, but the element type must be {}", p.name,
+                                 describe(a), name(p.dtype)));
+    }
+    if (a.shape().size() != p.shape.size()) {
+      refuse(module, fmt::format("argument {} is {}, but the rank must be {}", p.name, describe(a),
+                                 p.shape.size()));
+    }
+    check_extents(module, p, a, dims, bound_by);
+  }
+  check_overlaps(module, arguments);
+  return dims;
+}
+
+void call_unchecked(const Module& module, void* const* arguments, const int64_t* dims,
+                    ThreadPool& pool, Workspace& workspace) {
+  const ThreadPool::Busy busy(
+      pool);  // a kernel may start several loops: workers stay awake between them
+  void* const scratch = workspace.reserve(module.workspace_total(pool.workers()));
+  const int32_t status =
+      module.entry(arguments, dims, scratch, &ThreadPool::parallel_for_entry, &pool);
+  TENON_CHECK(status == TENON_OK, "kernel {} returned status {}", module.name, status);
+}
+
+void call(const Module& module, std::span<const Array> arguments, ThreadPool& pool,
+          Workspace& workspace) {
+  const std::vector<int64_t> dims = check_arguments(module, arguments);
+  TENON_CHECK(module.entry != nullptr, "module {} has no code", module.name);
+  std::vector<void*> pointers;
+  for (const Array& a : arguments) pointers.push_back(a.raw());
+  call_unchecked(module, pointers.data(), dims.empty() ? nullptr : dims.data(), pool, workspace);
+}
+
+}  // namespace tenon

@@ -1,0 +1,56 @@
+#include <tenon/runtime/timer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+
+namespace tenon {
+namespace {
+
+double middle(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// Microseconds that `calls` calls take together.
+double time_calls(const std::function<void()>& run, int64_t calls) {
+  const double start = now_us();
+  for (int64_t k = 0; k < calls; ++k) run();
+  return now_us() - start;
+}
+
+}  // namespace
+
+double now_us() {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+double Samples::median() const { return middle(us); }
+
+double Samples::mad() const {
+  const double centre = median();
+  std::vector<double> distances;
+  for (double t : us) distances.push_back(std::abs(t - centre));
+  return middle(distances);
+}
+
+double Samples::min() const { return us.empty() ? 0 : *std::min_element(us.begin(), us.end()); }
+
+Samples time_repeatedly(const std::function<void()>& run, double floor_us, int repeats) {
+  run();
+  int64_t calls = 1;
+  for (double took = time_calls(run, calls); took < floor_us; took = time_calls(run, calls)) {
+    const double growth = took > 0 ? std::min(10.0, 1.2 * floor_us / took) : 10;
+    calls = std::max(calls + 1, static_cast<int64_t>(static_cast<double>(calls) * growth));
+  }
+  Samples samples;
+  for (int k = 0; k < repeats; ++k)
+    samples.us.push_back(time_calls(run, calls) / static_cast<double>(calls));
+  return samples;
+}
+
+}  // namespace tenon
