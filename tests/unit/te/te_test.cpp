@@ -1,0 +1,187 @@
+#include <tenon/ir/visit.h>
+#include <tenon/support/error.h>
+#include <tenon/te/te.h>
+
+#include <catch2/catch.hpp>
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<std::string> stage_names(const Program& p) {
+  std::vector<std::string> names;
+  for (const StagePath& path : stage_paths(p.body)) names.push_back(path.stage->name);
+  return names;
+}
+
+std::vector<std::string> param_names(const Program& p) {
+  std::vector<std::string> names;
+  for (const Param& param : p.params) names.push_back(param.buffer->name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a matmul is one stage under its own serial loops") {
+  Tensor A = input("A", f32, {4, 6}), B = constant("B", f32, {6, 5});
+  Axis i("i", 4), j("j", 5), k("k", 6);
+  Program p = make_program("matmul", {compute("C", {i, j}, sum(A(i, k) * B(k, j), k))});
+  CHECK(param_names(p) == Names{"A", "B", "C"});
+  CHECK(p.params[0].role == ParamRole::input);
+  CHECK(p.params[1].role == ParamRole::constant);
+  CHECK(p.params[2].role == ParamRole::output);
+  auto paths = stage_paths(p.body);
+  REQUIRE(paths.size() == 1);
+  const Stage& s = *paths[0].stage;
+  REQUIRE(paths[0].loops.size() == 3);
+  REQUIRE(s.axes.size() == 3);
+  const Names loop_names = {"i", "j", "k"};
+  for (size_t n = 0; n < 3; ++n) {
+    CHECK(paths[0].loops[n]->var.name() == loop_names[n]);
+    CHECK(paths[0].loops[n]->kind == (n == 2 ? AxisKind::reduce : AxisKind::spatial));
+    CHECK(s.axes[n].value.as<VarRef>()->var.same_as(paths[0].loops[n]->var));
+    CHECK_FALSE(s.axes[n].axis.var.same_as(paths[0].loops[n]->var));
+  }
+  CHECK(s.combiner->name == "sum");
+  REQUIRE(s.init.size() == 1);
+  CHECK(as_float(s.init[0]) == 0.0);
+  CHECK(s.outputs[0].same_as(p.params[2].buffer));
+  CHECK_FALSE(p.params[2].buffer->origin);
+}
+
+TEST_CASE("a given start replaces the identity") {
+  Tensor A = input("A", i32, {7});
+  Axis k("k", 7);
+  Program p = make_program("f", {compute("s", {}, sum(A(k), {k}, 10))});
+  auto paths = stage_paths(p.body);
+  CHECK(as_int(paths[0].stage->init[0]) == 10);
+  CHECK(paths[0].stage->init[0].dtype() == i32);
+}
+
+TEST_CASE("reductions inside expressions become stages over the axes they use") {
+  Tensor x = input("x", f32, {3, 5});
+  Axis i("i", 3), j("j", 5), k("k", 5), m("m", 5);
+  Expr top = reduce_max(x(i, k), {k});
+  Expr total = sum(exp(x(i, m) - top), m);
+  Program p = make_program("softmax", {compute("y", {i, j}, exp(x(i, j) - top) / total)});
+  CHECK(stage_names(p) == Names{"y.r0", "y.r1", "y"});
+  CHECK(param_names(p) == Names{"x", "y"});
+  auto paths = stage_paths(p.body);
+  CHECK(paths[0].loops.size() == 2);
+  CHECK(paths[0].stage->indices.size() == 1);
+  CHECK(paths[1].loops.size() == 2);
+  CHECK(paths[2].loops.size() == 2);
+  int allocated = 0;
+  walk(
+      p.body, [&](const Stmt& s) { return allocated += s.as<Allocate>() != nullptr, true; },
+      nullptr);
+  CHECK(allocated == 2);
+}
+
+TEST_CASE("a nested reduction over an axis of the outer one has it as spatial axis") {
+  Tensor x = input("x", f32, {4, 5, 6});
+  Axis i("i", 4), j("j", 5), k("k", 6);
+  Program p = make_program("f", {compute("y", {i}, sum(sqrt(sum(x(i, j, k), k)), j))});
+  CHECK(stage_names(p) == Names{"y.r0", "y"});
+  auto paths = stage_paths(p.body);
+  CHECK(paths[0].stage->indices.size() == 2);
+  CHECK(paths[0].loops[1]->kind == AxisKind::spatial);
+  CHECK(paths[1].loops[1]->kind == AxisKind::reduce);
+}
+
+TEST_CASE("a reduction on one side of a select reads only where that side is taken") {
+  Tensor x = input("x", f32, {4, 5});
+  Axis i("i", 4), k("k", 5);
+  Program p = make_program(
+      "f", {compute("y", {i}, select(Expr(i) > 0, sum(x(Expr(i) - 1, k), k), float_imm(0)))});
+  auto paths = stage_paths(p.body);
+  REQUIRE(paths.size() == 2);
+  CHECK(paths[0].stage->values[0].as<Select>() != nullptr);
+}
+
+TEST_CASE("tuple reductions share a stage") {
+  Tensor x = input("x", f32, {4, 5});
+  Axis i("i", 4), k("k", 5);
+  auto best = arg_max(x(i, k), k);
+  auto both_outputs = compute_tuple("a", {i}, best);
+  Program p = make_program("argmax", both_outputs);
+  auto paths = stage_paths(p.body);
+  REQUIRE(paths.size() == 1);
+  CHECK(paths[0].stage->outputs.size() == 2);
+  CHECK(param_names(p) == Names{"x", "a.v0", "a.v1"});
+  CHECK(p.params[2].buffer->dtype == i64);
+
+  Program q = make_program("index", {compute("a", {i}, arg_max(x(i, k), k)[1])});
+  CHECK(stage_names(q) == Names{"a.r0", "a"});
+}
+
+TEST_CASE(
+    "only one element of a tuple is an output: the other is allocated, even when its handle is "
+    "gone") {
+  Tensor x = input("x", f32, {4, 5});
+  Axis i("i", 4), k("k", 5);
+  Tensor index = compute_tuple("a", {i}, arg_max(x(i, k), k))[1];
+  Program p = make_program("index", {index});
+  CHECK(stage_names(p) == Names{"a"});
+  CHECK(param_names(p) == Names{"x", "a.v1"});
+  CHECK(p.body.as<Allocate>() != nullptr);
+}
+
+TEST_CASE("equal names become unique") {
+  Tensor x = input("x", f32, {4});
+  Axis i("i", 4);
+  Tensor a = compute("relu", {i}, max(x(i), float_imm(0)));
+  Tensor b = compute("relu", {i}, max(a(i), float_imm(1)));
+  Program p = make_program("f", {b});
+  CHECK(stage_names(p) == Names{"relu", "relu.2"});
+  Axis r("i", 3);
+  Tensor y = input("y", f32, {4, 3});
+  Program q = make_program("g", {compute("s", {i}, sum(y(i, r), r))});
+  auto paths = stage_paths(q.body);
+  CHECK(paths[0].loops[0]->var.name() == "i");
+  CHECK(paths[0].loops[1]->var.name() == "i2");
+}
+
+TEST_CASE("producers come first and each once") {
+  Tensor x = input("x", f32, {4}), w = input("w", f32, {4});
+  Axis i("i", 4);
+  Tensor a = compute("a", {i}, x(i) + 1), b = compute("b", {i}, a(i) * w(i));
+  Tensor c = compute("c", {i}, a(i) + b(i));
+  Program p = make_program("f", {c, b});
+  CHECK(stage_names(p) == Names{"a", "b", "c"});
+  CHECK(param_names(p) == Names{"x", "w", "c", "b"});
+}
+
+TEST_CASE("a chain of 1000 tensors becomes 1000 stages") {
+  Axis i("i", 4);
+  Tensor t = input("x", f32, {4});
+  for (int n = 0; n < 1000; ++n) t = compute("t", {i}, t(i) + 1);
+  CHECK(stage_paths(make_program("chain", {t}).body).size() == 1000);
+}
+
+TEST_CASE("errors of formulas say what is wrong") {
+  Tensor A = input("A", f32, {4, 6});
+  Axis i("i", 4), j("j", 6), k("k", 6);
+  CHECK_THROWS_WITH(A(i), Contains("\"A\" has 2 dimensions and is read with 1 indices"));
+  CHECK_THROWS_WITH(A(i, float_imm(1)), Contains("index 1 is f32; an index is an integer"));
+  CHECK_THROWS_WITH(compute("C", {i, i}, A(i, i)), Contains("axis \"i\" is given twice"));
+  CHECK_THROWS_WITH(compute("C", {i}, A(i, j)),
+                    Contains("variable \"j\" is neither an axis of the result (i) nor bound"));
+  CHECK_THROWS_WITH(compute("C", {i}, sum(A(i, k), k) + cast(f32, k)),
+                    Contains("variable \"k\" is neither"));
+  CHECK_THROWS_WITH(compute("C", {i, k}, sum(A(i, k), k)), Contains("is also reduced over"));
+  CHECK_THROWS_WITH(compute("", {i}, A(i, 0)), Contains("needs a name"));
+  CHECK_THROWS_WITH(compute("C", {i}, Expr()), Contains("the value is undefined"));
+  CHECK_THROWS_WITH(compute("C", {Axis("i", -1)}, float_imm(1)), Contains("extent -1"));
+  CHECK_THROWS_WITH(input("A", f32, {3, -2}), Contains("extents are 0 or more"));
+  CHECK_THROWS_WITH(sum(A(i, k), std::vector<Axis>{}), Contains("no axis to reduce over"));
+  CHECK_THROWS_WITH(any(A(i, k), {k}), Contains("combines bools"));
+  CHECK_THROWS_WITH(make_program("p", {}), Contains("no output is given"));
+  CHECK_THROWS_WITH(make_program("p", {A}), Contains("output \"A\" is an input"));
+  Tensor C = compute("C", {i}, A(i, 0));
+  CHECK_THROWS_WITH(make_program("p", {C, C}), Contains("\"C\" is given twice"));
+  CHECK_THROWS_WITH(C.extent(3), Contains("dimension 3 does not exist"));
+}
