@@ -1,0 +1,216 @@
+#include "kernels/conv.h"
+
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+
+#include <algorithm>
+
+#include "kernels/axes.h"
+#include "kernels/pad.h"
+
+namespace tenon {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+/// The options of one convolution, every list filled in and checked.
+struct Geometry {
+  int spatial = 0;
+  Numbers strides, dilations, pads_begin, pads_end, kernel;
+  int64_t groups = 1;
+};
+
+Numbers filled(const std::string& name, std::string_view what, const Numbers& given, size_t count,
+               int64_t fallback, int64_t lowest) {
+  if (given.empty()) return Numbers(count, fallback);
+  if (given.size() != count)
+    throw UserError(fmt::format("{}: {} has {} numbers; there are {} spatial dimensions", name,
+                                what, given.size(), count));
+  for (int64_t value : given)
+    if (value < lowest)
+      throw UserError(
+          fmt::format("{}: {} must be at least {}; it is {}", name, what, lowest, value));
+  return given;
+}
+
+Geometry geometry(const std::string& name, const Tensor& x, const Tensor& w, const Tensor& bias,
+                  const ConvOptions& options) {
+  if (x.rank() < 3 || x.rank() > 5)
+    throw UserError(fmt::format(
+        "{}: \"{}\" needs 1 to 3 spatial dimensions after batch and channels; its shape is {}",
+        name, x.name(), shape_text(x.extents())));
+  require_rank(name, w, x.rank());
+  require_same_type(name, x, w);
+  if (bias.defined()) {
+    require_rank(name, bias, 1);
+    require_same_type(name, x, bias);
+  }
+  Geometry g;
+  g.spatial = x.rank() - 2;
+  const size_t count = static_cast<size_t>(g.spatial);
+  g.strides = filled(name, "strides", options.strides, count, 1, 1);
+  g.dilations = filled(name, "dilations", options.dilations, count, 1, 1);
+  g.pads_begin = filled(name, "pads", options.pads_begin, count, 0, 0);
+  g.pads_end = filled(name, "pads", options.pads_end, count, 0, 0);
+  const Numbers ws = w.extents();
+  g.kernel.assign(ws.begin() + 2, ws.end());
+  g.groups = options.groups;
+  if (g.groups < 1)
+    throw UserError(fmt::format("{}: groups must be at least 1; it is {}", name, g.groups));
+  return g;
+}
+
+void check_channels(const std::string& name, int64_t c_in, int64_t w_in, int64_t c_out,
+                    int64_t groups, const Tensor& bias) {
+  if (c_in != w_in * groups || c_out % groups != 0)
+    throw UserError(
+        fmt::format("{}: the channels do not fit: {} input channels, weights for {} a group, {} "
+                    "output channels, {} groups",
+                    name, c_in, w_in, c_out, groups));
+  if (bias.defined() && bias.extent(0) != c_out)
+    throw UserError(fmt::format("{}: \"{}\" has {} elements; there are {} output channels", name,
+                                bias.name(), bias.extent(0), c_out));
+}
+
+std::vector<std::string> spatial_names(const char* prefix, int count) {
+  static const char* const kLetters[] = {"d", "h", "w"};
+  std::vector<std::string> names;
+  for (int d = 3 - count; d < 3; ++d) names.push_back(std::string(prefix) + kLetters[d]);
+  return names;
+}
+
+std::vector<Axis> output_axes(int64_t batch, int64_t channels, const Numbers& spatial) {
+  std::vector<Axis> axes = {Axis("n", batch), Axis("oc", channels)};
+  const auto names = spatial_names("o", static_cast<int>(spatial.size()));
+  for (size_t d = 0; d < spatial.size(); ++d) axes.emplace_back(names[d], spatial[d]);
+  return axes;
+}
+
+/// Reduction axes over the group's channels and the kernel; those of extent 1 stay out and read
+/// index 0.
+struct KernelAxes {
+  std::vector<Axis> reduce;
+  Expr channel;
+  std::vector<Expr> taps;
+};
+
+KernelAxes kernel_axes(int64_t channels, const Numbers& kernel) {
+  KernelAxes k;
+  auto index = [&](const std::string& name, int64_t extent) -> Expr {
+    if (extent == 1) return int_imm(0);
+    k.reduce.emplace_back(name, extent);
+    return k.reduce.back().var;
+  };
+  k.channel = index("ic", channels);
+  const auto names = spatial_names("k", static_cast<int>(kernel.size()));
+  for (size_t d = 0; d < kernel.size(); ++d) k.taps.push_back(index(names[d], kernel[d]));
+  return k;
+}
+
+/// Channel of the input that output channel `oc` reads as channel `inner` of its group.
+Expr group_channel(const Expr& oc, const Expr& inner, int64_t groups, int64_t in_each,
+                   int64_t out_each) {
+  if (groups == 1) return inner;
+  const Expr group = out_each == 1 ? oc : floor_div(oc, int_imm(out_each));
+  return in_each == 1 ? group : group * int_imm(in_each) + inner;
+}
+
+/// The sum over the kernel's axes, or its only term.
+Tensor summed(const std::string& name, const std::vector<Axis>& out, const KernelAxes& k,
+              const Expr& term, const Tensor& bias, DType t) {
+  Expr start;
+  if (bias.defined()) start = as_type(term.dtype(), bias(out[1]));
+  Expr total = term;
+  if (!k.reduce.empty())
+    total = sum(term, k.reduce, start);
+  else if (start.defined())
+    total = start + term;
+  if (total.dtype() == t) return compute(name, out, total);
+  return compute(name, out, cast(t, compute(name + ".acc", out, total).at(indices_of(out))));
+}
+
+}  // namespace
+
+int64_t window_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t dilation,
+                      int64_t pads) {
+  const int64_t last = extent + pads - dilation * (kernel - 1) - 1;
+  return last < 0 ? 0 : last / stride + 1;
+}
+
+Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options,
+            const std::string& name) {
+  const Geometry g = geometry(name, x, w, bias, options);
+  const int64_t c_in = x.extent(1), c_out = w.extent(0), in_each = w.extent(1);
+  check_channels(name, c_in, in_each, c_out, g.groups, bias);
+  Numbers spatial, padded = {x.extent(0), c_in}, before = {0, 0};
+  for (int d = 0; d < g.spatial; ++d) {
+    const int64_t extent = x.extent(2 + d);
+    spatial.push_back(window_extent(extent, g.kernel[d], g.strides[d], g.dilations[d],
+                                    g.pads_begin[d] + g.pads_end[d]));
+    before.push_back(g.pads_begin[d]);
+    const int64_t reached =
+        (spatial[d] - 1) * g.strides[d] + g.dilations[d] * (g.kernel[d] - 1) + 1;
+    const bool inside = g.pads_begin[d] == 0 && reached <= extent;
+    padded.push_back(spatial[d] == 0 || inside ? extent : reached);
+    if (spatial[d] == 0) before.back() = 0;
+  }
+  const Tensor source = pad_to(x, before, padded, zero(x.dtype()), name + ".pad");
+  const std::vector<Axis> out = output_axes(x.extent(0), c_out, spatial);
+  const KernelAxes k = kernel_axes(in_each, g.kernel);
+  std::vector<Expr> x_at = {out[0],
+                            group_channel(out[1], k.channel, g.groups, in_each, c_out / g.groups)};
+  std::vector<Expr> w_at = {out[1], k.channel};
+  for (int d = 0; d < g.spatial; ++d) {
+    Expr at = out[2 + d].var;
+    if (g.strides[d] != 1) at = at * int_imm(g.strides[d]);
+    Expr tap = k.taps[d];
+    if (g.kernel[d] != 1) at = at + (g.dilations[d] == 1 ? tap : tap * int_imm(g.dilations[d]));
+    x_at.push_back(at);
+    w_at.push_back(tap);
+  }
+  const DType acc = accumulator_type(x.dtype());
+  const Expr term = as_type(acc, source.at(x_at)) * as_type(acc, w.at(w_at));
+  return summed(name, out, k, term, bias, x.dtype());
+}
+
+Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const ConvOptions& options, const std::vector<int64_t>& output_padding,
+                      const std::string& name) {
+  const Geometry g = geometry(name, x, w, bias, options);
+  const size_t count = static_cast<size_t>(g.spatial);
+  const Numbers extra = filled(name, "output_padding", output_padding, count, 0, 0);
+  const int64_t c_in = x.extent(1), out_each = w.extent(1), c_out = out_each * g.groups;
+  if (w.extent(0) != c_in || c_in % g.groups != 0)
+    throw UserError(
+        fmt::format("{}: the channels do not fit: {} input channels, weights for {}, {} groups",
+                    name, c_in, w.extent(0), g.groups));
+  check_channels(name, c_in, c_in / g.groups, c_out, g.groups, bias);
+  Numbers spatial;
+  for (int d = 0; d < g.spatial; ++d)
+    spatial.push_back(std::max<int64_t>(0, g.strides[d] * (x.extent(2 + d) - 1) + extra[d] +
+                                               g.dilations[d] * (g.kernel[d] - 1) + 1 -
+                                               g.pads_begin[d] - g.pads_end[d]));
+  const std::vector<Axis> out = output_axes(x.extent(0), c_out, spatial);
+  const int64_t in_each = c_in / g.groups;
+  const KernelAxes k = kernel_axes(in_each, g.kernel);
+  const Expr channel = group_channel(out[1], k.channel, g.groups, in_each, out_each);
+  std::vector<Expr> x_at = {out[0], channel};
+  std::vector<Expr> w_at = {channel,
+                            g.groups == 1 ? Expr(out[1]) : floor_mod(out[1], int_imm(out_each))};
+  Expr reaches;
+  for (int d = 0; d < g.spatial; ++d) {
+    const Expr tap = k.taps[d];
+    const Expr from = Expr(out[2 + d]) + int_imm(g.pads_begin[d]) - tap * int_imm(g.dilations[d]);
+    const Expr at = floor_div(from, int_imm(g.strides[d]));
+    reaches = both(reaches, from >= int_imm(0) && at < int_imm(x.extent(2 + d)));
+    if (g.strides[d] != 1)
+      reaches = both(reaches, floor_mod(from, int_imm(g.strides[d])) == int_imm(0));
+    x_at.push_back(at);
+    w_at.push_back(tap);
+  }
+  const DType acc = accumulator_type(x.dtype());
+  const Expr term = select(reaches, as_type(acc, x.at(x_at)), zero(acc)) * as_type(acc, w.at(w_at));
+  return summed(name, out, k, term, bias, x.dtype());
+}
+
+}  // namespace tenon

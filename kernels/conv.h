@@ -1,0 +1,33 @@
+#pragma once
+#include <tenon/te/te.h>
+
+namespace tenon {
+
+/// One number per spatial dimension; empty means all 1 (strides, dilations) or all 0 (pads).
+struct ConvOptions {
+  std::vector<int64_t> strides, dilations;
+  std::vector<int64_t> pads_begin, pads_end;
+  int64_t groups = 1;
+};
+
+/// Extent of a sliding window's result: floor((extent + pads - dilation*(kernel-1) - 1) / stride) +
+/// 1, at least 0.
+int64_t window_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t dilation,
+                      int64_t pads);
+
+/// Convolution over 1 to 3 spatial dimensions, as ONNX Conv:
+/// x[n, c_in, d...] * w[c_out, c_in/groups, k...] (+ bias[c_out], may be undefined) -> [n, c_out,
+/// o...]. The padded input is a stage of its own, name.pad; the bias is the start of the sum.
+/// Kernel dimensions of extent 1 have no axis. UserError for: ranks, types, channel counts that do
+/// not fit the groups, a stride or dilation below 1.
+Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options = {},
+            const std::string& name = "conv");
+
+/// Its transpose, as ONNX ConvTranspose: x[n, c_in, d...] with w[c_in, c_out/groups, k...] -> [n,
+/// c_out, o...] where o = stride*(d-1) + output_padding + dilation*(k-1) + 1 - pads. Written as a
+/// gather: each output element sums the inputs that reach it.
+Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const ConvOptions& options, const std::vector<int64_t>& output_padding,
+                      const std::string& name = "conv_transpose");
+
+}  // namespace tenon
