@@ -1,0 +1,66 @@
+#include "cli/options.h"
+
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+namespace tenon {
+
+int CommandOptions::parsed_threads() const {
+  if (threads < 0) throw UserError(fmt::format("--threads {}: it must be at least 1 (0: all cores)", threads));
+  return threads == 0 ? allowed_cores() : threads;
+}
+
+std::map<std::string, std::vector<int64_t>> CommandOptions::parsed_shapes() const {
+  std::map<std::string, std::vector<int64_t>> out;
+  for (const std::string& text : shapes) {
+    auto [input_name, rest] = split_assignment(text, "--shape x=1x3x48x192");
+    std::vector<int64_t> dims;
+    for (const std::string& part : rest == "scalar" ? std::vector<std::string>{} : split_text(rest, 'x')) {
+      auto extent = parse_int(part);
+      if (!extent || *extent < 0) {
+        throw UserError(fmt::format("--shape {}: \"{}\" is not an extent\n  try: --shape {}=1x3x48x192", text, part,
+                                    input_name));
+      }
+      dims.push_back(*extent);
+    }
+    out[input_name] = dims;
+  }
+  return out;
+}
+
+void add_common(CLI::App& verb, CommandOptions& options) {
+  verb.add_option("--target", options.target, "host, or a level of it: " + join(Target::known_names()))
+      ->capture_default_str();
+  verb.add_option("--threads", options.threads, "threads to run on (0: all cores this process may use)")
+      ->capture_default_str();
+  verb.add_flag("--json", options.json, "one JSON object a line instead of tables");
+  verb.add_flag("--quiet", options.quiet, "no progress");
+}
+
+double parse_seconds(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, value);
+  const std::string unit(rest, end);
+  double scale = 0;
+  if (unit.empty() || unit == "s") scale = 1;
+  if (unit == "m" || unit == "min") scale = 60;
+  if (unit == "h") scale = 3600;
+  if (error != std::errc() || scale == 0 || !(value > 0)) {
+    throw UserError(fmt::format("--time {}: not a duration\n  try: --time 60s, 5m or 1h", text));
+  }
+  return value * scale;
+}
+
+std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& what) {
+  size_t at = text.find('=');
+  if (at == std::string::npos || at == 0) {
+    throw UserError(fmt::format("\"{}\" is not NAME=VALUE\n  try: {}", text, what));
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+}  // namespace tenon

@@ -1,0 +1,41 @@
+#pragma once
+#include <tenon/target/target.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace tenon {
+
+/// What every verb understands. `subject` is an operator's name and its arguments ("matmul", "m=64"), a model
+/// file, or LOG:LINE, as the verb says.
+struct CommandOptions {
+  std::vector<std::string> subject;
+  std::string target = "host";
+  int threads = 0;  // 0: all cores this process may use
+  bool json = false;
+  bool quiet = false;
+  std::string log;
+  std::vector<std::string> shapes;  // "x=1x3x48x192"
+
+  Target parsed_target() const { return Target::parse(target); }
+  int parsed_threads() const;
+  /// UserError for text that is not NAME=AxBxC.
+  std::map<std::string, std::vector<int64_t>> parsed_shapes() const;
+};
+
+/// Adds --target, --threads, --json and --quiet.
+void add_common(CLI::App& verb, CommandOptions& options);
+
+/// "60s", "5m", "1h" or plain seconds, as seconds; UserError for anything else.
+double parse_seconds(const std::string& text);
+
+/// "NAME=rest" at the first '='; UserError that says what `what` should look like.
+std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& what);
+
+}  // namespace tenon
