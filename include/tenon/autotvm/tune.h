@@ -1,0 +1,76 @@
+#pragma once
+#include <tenon/compile/task.h>
+#include <tenon/records/lookup.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+struct TuneOptions {
+  /// Trials to make in this call, whatever their status; with a log that has some already: so many
+  /// more. 0: only the default schedule, where the log lacks it.
+  int64_t trials = 100;
+  /// Seconds after which no new trial starts; 0: no limit. For tune_all(): all tasks together, and
+  /// `trials` is for each.
+  double time_s = 0;
+  /// Where trials are kept and resumed from; empty: tuning_logs/NAME.jsonl.
+  std::string log;
+  uint64_t seed = 0;
+  int threads = 0;  ///< that kernels are measured with; 0: all allowed cores
+  std::string search = "evolutionary";
+  double trial_timeout_s = 10;  ///< for one call of a candidate
+  /// No progress on stderr. On a terminal it is one line that changes; else a line every few
+  /// seconds.
+  bool quiet = false;
+  /// Set by a signal handler: the trial in progress is dropped, all finished ones are kept.
+  const std::atomic<bool>* stop = nullptr;
+  /// Called with each record as it was logged.
+  std::function<void(const LoggedRecord&)> on_trial;
+};
+
+/// What a tuning session did.
+struct TuneReport {
+  LoggedRecord best;      ///< never slower than the default beyond noise
+  LoggedRecord baseline;  ///< the default schedule as measured last
+  int64_t trials = 0;     ///< made in this session
+  int64_t resumed = 0;    ///< found in the log
+  double seconds = 0;
+  bool interrupted = false;
+  bool space_used_up = false;
+  std::map<std::string, int64_t> statuses;  ///< of this session: "ok" -> 17, ...
+  std::map<std::string, int64_t> reasons;   ///< why trials failed, shortened -> how many
+  std::vector<std::string> warnings;        ///< of the log that was resumed
+};
+
+/// No trial of the task worked: the first failure, the histogram of reasons, and what to try.
+/// Exit code 1.
+class TuneError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Measures schedules of the task on this machine and keeps every trial in the log. UserError for a
+/// log that cannot be written (before any trial), another machine's target, or symbolic extents;
+/// TuneError when nothing worked; InternalError when the unscheduled kernel itself is wrong.
+TuneReport tune_with_report(const Task& task, const TuneOptions& options = {});
+
+/// tune_with_report(...).best.record
+Record tune(const Task& task, const TuneOptions& options = {});
+
+struct WeightedTask {
+  Task task;
+  double weight = 1;  ///< how often it runs in the whole
+};
+
+/// Several tasks under one budget: each first gets its default schedule, then trials go where
+/// weight * expected gain is largest. One report a task, in order; a task of which nothing worked
+/// has an empty best.where.path and its reasons, and does not stop the others. An empty
+/// options.log means one log a task.
+std::vector<TuneReport> tune_all(const std::vector<WeightedTask>& tasks,
+                                 const TuneOptions& options = {});
+
+}  // namespace tenon
