@@ -1,5 +1,6 @@
-# tenon_room(NAME DEPS a b LINK x y): one static library per room, named tenon_NAME.
-# DEPS are other rooms (public), LINK are outside libraries (private). Sources are the room's *.cpp.
+# tenon_room(NAME [FOLDERS f g] DEPS a b LINK x y): one static library per room, named tenon_NAME.
+# DEPS are other rooms (public), LINK are outside libraries (private). Sources are the room's *.cpp and those of
+# the folders named.
 set(TENON_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
 
 # Flags every target shares: warnings as errors, sanitizers where asked.
@@ -16,8 +17,12 @@ if(TENON_SANITIZE)
 endif()
 
 function(tenon_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPS;LINK" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  cmake_parse_arguments(ROOM "" "" "FOLDERS;DEPS;LINK" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(folder ${ROOM_FOLDERS})
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   list(TRANSFORM ROOM_DEPS PREPEND tenon_)
   add_library(tenon_${name} STATIC ${sources})
   target_link_libraries(tenon_${name} PUBLIC tenon_flags ${ROOM_DEPS} PRIVATE ${ROOM_LINK})

@@ -1,0 +1,71 @@
+#pragma once
+#include <tenon/graph/graph.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// What a pass may know of an operator without knowing its name.
+enum class OperatorKind : uint8_t {
+  pointwise,  // each output element from one element of each input, with broadcasting
+  mover,  // each output element is one input element or a constant (reshape, slice, pad, gather)
+  reduction,  // each output element from many elements of few inputs (sum, pool, softmax)
+  linear,     // sums of products of the data input with a weight input
+};
+
+struct TensorInfo {
+  DType type = f32;
+  std::vector<int64_t> shape;
+};
+
+/// Where a linear operator's output channels are: output[.., c, ..] depends on weights[.., c, ..]
+/// only.
+struct LinearShape {
+  int weight_input = 1;
+  int weight_axis = 0;  // axis of the weights that numbers output channels
+  int output_axis = 1;  // axis of the output that numbers them
+};
+
+/// x -> x * scale[c] + shift[c] along `axis` of the output; one entry means the same for all
+/// channels.
+struct ChannelAffine {
+  std::vector<double> scale, shift;
+  ValueId data = kAbsent;
+};
+
+/// A canonical operator: the few that resolve_operators turns all of ONNX's into.
+struct Operator {
+  std::string_view op;
+  OperatorKind kind;
+  /// Type and shape of the one output. UserError when the inputs do not fit together.
+  TensorInfo (*infer)(const Node& node, const std::vector<TensorInfo>& inputs);
+  /// Set for linear operators.
+  std::optional<LinearShape> (*linear)(const Node& node,
+                                       const std::vector<TensorInfo>& inputs) = nullptr;
+  /// Set where the node may be an affine map per channel with known numbers. Computed in double.
+  std::optional<ChannelAffine> (*affine)(const Graph& graph, const Node& node, int axis,
+                                         int64_t channels) = nullptr;
+};
+
+/// The row of a canonical operator; InternalError for an unknown name.
+const Operator& find_operator(std::string_view op);
+inline const Operator& operator_of(const Node& node) { return find_operator(node.op); }
+
+/// All rows, in the order of the table.
+const std::vector<Operator>& operators();
+
+/// Types and shapes of a node's inputs; an absent one is an empty f32.
+std::vector<TensorInfo> input_infos(const Graph& graph, const Node& node);
+
+/// numpy's rule: aligned at the right, 1 stretches. Nothing when two extents differ and neither
+/// is 1.
+std::optional<std::vector<int64_t>> broadcast_shapes(const std::vector<int64_t>& a,
+                                                     const std::vector<int64_t>& b);
+
+/// "f32[1,3,8,8]"
+std::string info_text(const TensorInfo& info);
+
+}  // namespace tenon

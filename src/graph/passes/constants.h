@@ -1,0 +1,18 @@
+#pragma once
+#include <tenon/runtime/array.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// Bytes of a tensor. UserError that names `node` when they are beyond an address space (2^47).
+int64_t checked_bytes(DType type, const std::vector<int64_t>& shape, const std::string& node);
+
+/// Elements of an integer or boolean array as numbers; nothing for floats. u64 beyond int64
+/// saturates.
+std::optional<std::vector<int64_t>> integer_elements(const Array& array);
+
+}  // namespace tenon
