@@ -1,0 +1,371 @@
+#include "kernels/table.h"
+
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+#include "kernels/movers.h"
+#include "kernels/normalize.h"
+#include "kernels/pad.h"
+#include "kernels/reduce.h"
+#include "kernels/softmax.h"
+
+namespace tenon {
+namespace {
+
+using Kind = KernelArg::Kind;
+using Inputs = std::vector<RefArray>;
+using Shape = std::vector<int64_t>;
+
+KernelArg number(std::string name, std::string help, std::string standard = "", int64_t low = 0) {
+  return {std::move(name), Kind::number, std::move(standard), std::move(help), low, {}};
+}
+KernelArg shape_arg(std::string help) { return {"shape", Kind::shape, "", std::move(help), 0, {}}; }
+KernelArg word(std::string name, std::string help, std::string standard,
+               std::vector<std::string> words) {
+  return {std::move(name), Kind::word, std::move(standard), std::move(help), 0, std::move(words)};
+}
+
+double elements(const Shape& shape) {
+  double count = 1;
+  for (int64_t extent : shape) count *= static_cast<double>(extent);
+  return count;
+}
+
+double times(const KernelArgs& a, const std::vector<std::string>& names) {
+  double count = 1;
+  for (const std::string& name : names) count *= static_cast<double>(a.number(name));
+  return count;
+}
+
+KernelEntry matmul_entry() {
+  return {"matmul",
+          "C[m,n] = A[m,k] B[k,n]",
+          {number("m", "rows of A"), number("n", "columns of B"), number("k", "columns of A")},
+          {"A", "B"},
+          [](const KernelArgs& a) {
+            const int64_t m = a.number("m"), n = a.number("n"), k = a.number("k");
+            return std::vector<Tensor>{matmul(a.tensor("A", {m, k}), a.tensor("B", {k, n}), "C")};
+          },
+          [](const KernelArgs& a) {
+            return 2 * times(a, {"m", "n", "k"});
+          },
+          [](const KernelArgs&, const Inputs& in) { return ref_matmul(in[0], in[1]); }};
+}
+
+KernelEntry batch_matmul_entry() {
+  return {
+      "batch_matmul",
+      "C[b,m,n] = A[b,m,k] B[b,k,n]",
+      {number("batch", "matrices"), number("m", "rows of A"), number("n", "columns of B"),
+       number("k", "columns of A")},
+      {"A", "B"},
+      [](const KernelArgs& a) {
+        const int64_t b = a.number("batch"), m = a.number("m"), n = a.number("n"),
+                      k = a.number("k");
+        return std::vector<Tensor>{matmul(a.tensor("A", {b, m, k}), a.tensor("B", {b, k, n}), "C")};
+      },
+      [](const KernelArgs& a) {
+        return 2 * times(a, {"batch", "m", "n", "k"});
+      },
+      [](const KernelArgs&, const Inputs& in) { return ref_matmul(in[0], in[1]); }};
+}
+
+KernelEntry gemm_entry() {
+  return {"gemm",
+          "Y[m,n] = A[m,k] B + C[n], B stored [k,n], or [n,k] with transpose_b=1",
+          {number("m", "rows of A"), number("n", "columns of Y"), number("k", "columns of A"),
+           number("transpose_b", "1: B is [n,k]", "1")},
+          {"A", "B", "C"},
+          [](const KernelArgs& a) {
+            const int64_t m = a.number("m"), n = a.number("n"), k = a.number("k");
+            const bool t = a.number("transpose_b") != 0;
+            return std::vector<Tensor>{gemm(a.tensor("A", {m, k}),
+                                            a.tensor("B", t ? Shape{n, k} : Shape{k, n}),
+                                            a.tensor("C", {n}), {.transpose_b = t}, "Y")};
+          },
+          [](const KernelArgs& a) {
+            return 2 * times(a, {"m", "n", "k"});
+          },
+          [](const KernelArgs& a, const Inputs& in) {
+            RefArray y =
+                ref_matmul(in[0], a.number("transpose_b") ? ref_transpose(in[1], {1, 0}) : in[1]);
+            for (size_t n = 0; n < y.values.size(); ++n)
+              y.values[n] += in[2].values[n % in[2].values.size()];
+            return y;
+          }};
+}
+
+ConvOptions square_conv(const KernelArgs& a) {
+  const int64_t s = a.number("stride"), p = a.number("pad"), d = a.number("dilation");
+  return {.strides = {s, s},
+          .dilations = {d, d},
+          .pads_begin = {p, p},
+          .pads_end = {p, p},
+          .groups = a.number("groups")};
+}
+
+int64_t conv_out(const KernelArgs& a, const std::string& extent) {
+  return window_extent(a.number(extent), a.number("k"), a.number("stride"), a.number("dilation"),
+                       2 * a.number("pad"));
+}
+
+/// c_in / groups; an uneven division is reported by the formula.
+int64_t channels_each(const KernelArgs& a) { return a.number("c_in") / a.number("groups"); }
+
+KernelEntry conv2d_entry() {
+  return {
+      "conv2d",
+      "Y[n,c_out,oh,ow] = X[n,c_in,h,w] * W[c_out,c_in/groups,k,k] + B[c_out]",
+      {number("n", "images", "1"), number("c_in", "input channels", "", 1), number("h", "height"),
+       number("w", "width"), number("c_out", "output channels", "", 1),
+       number("k", "kernel's height and width", "", 1),
+       number("stride", "step of the window", "1", 1), number("pad", "zeros at every side", "0"),
+       number("groups", "groups of channels; c_in: depthwise", "1", 1),
+       number("dilation", "distance of the taps", "1", 1), number("bias", "1: with a bias", "1")},
+      {"X", "W", "B"},
+      [](const KernelArgs& a) {
+        const int64_t k = a.number("k");
+        Tensor bias;
+        if (a.number("bias")) bias = a.tensor("B", {a.number("c_out")});
+        return std::vector<Tensor>{conv(
+            a.tensor("X", {a.number("n"), a.number("c_in"), a.number("h"), a.number("w")}),
+            a.tensor("W", {a.number("c_out"), channels_each(a), k, k}), bias, square_conv(a), "Y")};
+      },
+      [](const KernelArgs& a) {
+        return 2 * times(a, {"n", "c_out", "k", "k"}) *
+               static_cast<double>(channels_each(a) * conv_out(a, "h") * conv_out(a, "w"));
+      },
+      [](const KernelArgs& a, const Inputs& in) {
+        return ref_conv(in[0], in[1], a.number("bias") ? &in[2] : nullptr, square_conv(a));
+      }};
+}
+
+PoolOptions square_pool(const KernelArgs& a) {
+  const int64_t k = a.number("k"), s = a.number("stride"), p = a.number("pad");
+  return {.kernel = {k, k}, .strides = {s, s}, .pads_begin = {p, p}, .pads_end = {p, p}};
+}
+
+KernelEntry pool_entry() {
+  return {
+      "pool",
+      "max or average over k x k windows of X[n,c,h,w]",
+      {word("op", "max or avg", "max", {"max", "avg"}), number("n", "images", "1"),
+       number("c", "channels"), number("h", "height"), number("w", "width"),
+       number("k", "window's height and width", "", 1),
+       number("stride", "step of the window", "1", 1), number("pad", "padding at every side", "0")},
+      {"X"},
+      [](const KernelArgs& a) {
+        const Tensor x =
+            a.tensor("X", {a.number("n"), a.number("c"), a.number("h"), a.number("w")});
+        return std::vector<Tensor>{a.word("op") == "max" ? max_pool(x, square_pool(a), "Y")
+                                                         : average_pool(x, square_pool(a), "Y")};
+      },
+      [](const KernelArgs& a) {
+        const int64_t k = a.number("k"), s = a.number("stride"), p = a.number("pad");
+        return times(a, {"n", "c", "k", "k"}) *
+               static_cast<double>(window_extent(a.number("h"), k, s, 1, 2 * p) *
+                                   window_extent(a.number("w"), k, s, 1, 2 * p));
+      },
+      [](const KernelArgs& a, const Inputs& in) {
+        return ref_pool(a.word("op"), in[0], square_pool(a));
+      }};
+}
+
+KernelEntry softmax_entry(bool logarithm) {
+  return {logarithm ? "log_softmax" : "softmax",
+          logarithm ? "logarithm of the softmax of each row" : "exp(x) / sum(exp(x)) of each row",
+          {number("rows", "rows of X"), number("columns", "columns of X")},
+          {"X"},
+          [logarithm](const KernelArgs& a) {
+            const Tensor x = a.tensor("X", {a.number("rows"), a.number("columns")});
+            return std::vector<Tensor>{logarithm ? log_softmax(x, 1, "Y") : softmax(x, 1, "Y")};
+          },
+          [](const KernelArgs& a) {
+            return 5 * times(a, {"rows", "columns"});
+          },
+          [logarithm](const KernelArgs&, const Inputs& in) {
+            return ref_softmax(in[0], 1, logarithm);
+          }};
+}
+
+KernelEntry layer_norm_entry() {
+  return {"layer_norm",
+          "each row of X minus its mean, over its deviation, times S plus B",
+          {number("rows", "rows of X"), number("columns", "columns of X", "", 1)},
+          {"X", "S", "B"},
+          [](const KernelArgs& a) {
+            const int64_t columns = a.number("columns");
+            return std::vector<Tensor>{layer_norm(a.tensor("X", {a.number("rows"), columns}),
+                                                  a.tensor("S", {columns}),
+                                                  a.tensor("B", {columns}), 1, 1e-5, "Y")
+                                           .result};
+          },
+          [](const KernelArgs& a) {
+            return 8 * times(a, {"rows", "columns"});
+          },
+          [](const KernelArgs&, const Inputs& in) {
+            return ref_layer_norm(in[0], in[1], in[2], 1e-5);
+          }};
+}
+
+KernelEntry batch_norm_entry() {
+  return {"batch_norm",
+          "each channel of X[n,c,h,w] normalised by given mean M and variance V, times S plus B",
+          {number("n", "images", "1"), number("c", "channels"), number("h", "height"),
+           number("w", "width")},
+          {"X", "S", "B", "M", "V"},
+          [](const KernelArgs& a) {
+            const int64_t c = a.number("c");
+            return std::vector<Tensor>{batch_norm(
+                a.tensor("X", {a.number("n"), c, a.number("h"), a.number("w")}), a.tensor("S", {c}),
+                a.tensor("B", {c}), a.tensor("M", {c}), a.tensor("V", {c}), 1e-5, "Y")};
+          },
+          [](const KernelArgs& a) {
+            return 2 * times(a, {"n", "c", "h", "w"});
+          },
+          [](const KernelArgs&, const Inputs& in) {
+            return ref_batch_norm(in[0], in[1], in[2], in[3], in[4], 1e-5);
+          }};
+}
+
+Shape reduced_axes(const KernelArgs& a) {
+  Shape axes;
+  if (a.word("axis") == "all") {
+    for (size_t d = 0; d < a.shape("shape").size(); ++d) axes.push_back(static_cast<int64_t>(d));
+    return axes;
+  }
+  for (const std::string& part : split_text(a.word("axis"), ',')) {
+    const auto axis = parse_int(part);
+    if (!axis)
+      throw UserError(fmt::format(
+          "reduce: axis={}: \"{}\" is not a whole number\n  try: axis=0, axis=1,2 or axis=all",
+          a.word("axis"), part));
+    axes.push_back(*axis);
+  }
+  return axes;
+}
+
+KernelEntry reduce_entry() {
+  return {
+      "reduce",
+      "combines the elements of X along axes",
+      {word("op", "how they are combined", "sum", reduce_names()), shape_arg("of X, as 64x56x56"),
+       word("axis", "all, or axes joined by commas", "all", {})},
+      {"X"},
+      [](const KernelArgs& a) {
+        return std::vector<Tensor>{
+            reduce(a.word("op"), a.tensor("X", a.shape("shape")), reduced_axes(a), false, "Y")};
+      },
+      [](const KernelArgs& a) { return elements(a.shape("shape")); },
+      [](const KernelArgs& a, const Inputs& in) {
+        return ref_reduce(a.word("op"), in[0], reduced_axes(a), false);
+      }};
+}
+
+/// Operators with one operand, with two, and the chain add_relu of the benchmarks.
+std::vector<std::string> map_words() {
+  std::vector<std::string> words = unary_names();
+  words.insert(words.end(), binary_names().begin(), binary_names().end());
+  words.push_back("add_relu");
+  return words;
+}
+
+bool is_unary(const std::string& op) {
+  for (const std::string& name : unary_names())
+    if (name == op) return true;
+  return false;
+}
+
+KernelEntry elementwise_entry() {
+  return {"elementwise",
+          "an operator on every element of X (and Y)",
+          {word("op", "the operator", "", map_words()), number("n", "elements")},
+          {"X", "Y"},
+          [](const KernelArgs& a) {
+            const std::string& op = a.word("op");
+            const Tensor x = a.tensor("X", {a.number("n")});
+            if (is_unary(op)) return std::vector<Tensor>{unary(op, x, {}, "Z")};
+            const Tensor y = a.tensor("Y", {a.number("n")});
+            if (op != "add_relu") return std::vector<Tensor>{binary(op, x, y, {}, "Z")};
+            return std::vector<Tensor>{unary("relu", binary("add", x, y, {}, "sum"), {}, "Z")};
+          },
+          [](const KernelArgs& a) { return static_cast<double>(a.number("n")); },
+          [](const KernelArgs& a, const Inputs& in) {
+            RefArray z = in[0];
+            const std::string& op = a.word("op");
+            for (size_t n = 0; n < z.values.size(); ++n) {
+              if (is_unary(op))
+                z.values[n] = ref_unary(op, in[0].values[n]);
+              else if (op == "add_relu")
+                z.values[n] = ref_unary("relu", in[0].values[n] + in[1].values[n]);
+              else
+                z.values[n] = ref_binary(op, in[0].values[n], in[1].values[n], is_float(a.type()));
+            }
+            return z;
+          }};
+}
+
+/// The default permutation swaps the last two dimensions.
+Shape permutation(const KernelArgs& a) {
+  const Shape shape = a.shape("shape");
+  Shape perm;
+  for (size_t d = 0; d < shape.size(); ++d) perm.push_back(static_cast<int64_t>(d));
+  if (a.word("perm") == "last") {
+    if (perm.size() > 1) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return perm;
+  }
+  perm.clear();
+  for (const std::string& part : split_text(a.word("perm"), ',')) {
+    const auto d = parse_int(part);
+    if (!d)
+      throw UserError(
+          fmt::format("transpose: perm={}: \"{}\" is not a whole number\n  try: perm=0,2,1",
+                      a.word("perm"), part));
+    perm.push_back(*d);
+  }
+  return perm;
+}
+
+KernelEntry transpose_entry() {
+  return {
+      "transpose",
+      "X with its dimensions in another order",
+      {shape_arg("of X, as 1024x1024"),
+       word("perm", "last: the last two swapped; or as 0,2,1", "last", {})},
+      {"X"},
+      [](const KernelArgs& a) {
+        return std::vector<Tensor>{transpose(a.tensor("X", a.shape("shape")), permutation(a), "Y")};
+      },
+      [](const KernelArgs&) { return 0.0; },
+      [](const KernelArgs& a, const Inputs& in) { return ref_transpose(in[0], permutation(a)); }};
+}
+
+}  // namespace
+
+const std::vector<KernelEntry>& kernel_table() {
+  static const std::vector<KernelEntry> table = {
+      matmul_entry(),     batch_matmul_entry(), gemm_entry(),        conv2d_entry(),
+      pool_entry(),       softmax_entry(false), softmax_entry(true), layer_norm_entry(),
+      batch_norm_entry(), reduce_entry(),       elementwise_entry(), transpose_entry()};
+  return table;
+}
+
+const KernelEntry& find_kernel(const std::string& name) {
+  std::vector<std::string> names;
+  for (const KernelEntry& entry : kernel_table()) {
+    if (entry.name == name) return entry;
+    names.push_back(entry.name);
+  }
+  const auto near = nearest_names(name, names);
+  throw UserError(fmt::format("unknown operator \"{}\"{}\n  there are: {}\n  try: tenon kernels",
+                              name, near.empty() ? "" : "; did you mean " + join(near),
+                              join(names)));
+}
+
+KernelArgs parse_kernel_args(const KernelEntry& entry, const std::vector<std::string>& words) {
+  return parse_kernel_args(entry.name, entry.args, entry.inputs, words);
+}
+
+}  // namespace tenon

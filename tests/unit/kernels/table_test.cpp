@@ -1,0 +1,74 @@
+#include <tenon/support/error.h>
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "kernels/table.h"
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+TEST_CASE("arguments are read as words") {
+  const KernelEntry& matmul = find_kernel("matmul");
+  KernelArgs args = parse_kernel_args(matmul, {"m=3", "n=4", "k=5", "constant=B"});
+  CHECK(args.number("k") == 5);
+  CHECK(args.type() == f32);
+  CHECK(matmul.flops(args) == 2.0 * 3 * 4 * 5);
+  CHECK(args.to_json() == R"({"constant":"B","k":5,"m":3,"n":4,"type":"f32"})");
+  Program p = make_program("matmul", matmul.build(args));
+  CHECK(p.params[0].role == ParamRole::input);
+  CHECK(p.params[1].role == ParamRole::constant);
+}
+
+TEST_CASE("wrong arguments are named with what exists") {
+  const KernelEntry& matmul = find_kernel("matmul");
+  auto parse = [&](std::vector<std::string> words) { return parse_kernel_args(matmul, words); };
+  CHECK_THROWS_WITH(parse({"m=3", "n=4"}),
+                    Contains("matmul: missing k") && Contains("columns of A"));
+  CHECK_THROWS_WITH(parse({"m=3", "n=4", "k=x"}), Contains("\"x\" is not a whole number"));
+  CHECK_THROWS_WITH(parse({"m=-3"}), Contains("must be at least 0"));
+  CHECK_THROWS_WITH(parse({"m=3", "m=4"}), Contains("\"m\" is given twice"));
+  CHECK_THROWS_WITH(parse({"typ=f32"}), Contains("unknown argument \"typ\"; did you mean type"));
+  CHECK_THROWS_WITH(parse({"m"}), Contains("\"m\" is not NAME=VALUE"));
+  CHECK_THROWS_WITH(parse({"type=f31"}), Contains("type=f31: unknown type"));
+  CHECK_THROWS_WITH(parse({"constant=W"}),
+                    Contains("there is no input \"W\"; the inputs are A, B"));
+  CHECK_THROWS_WITH(find_kernel("matmull"), Contains("did you mean matmul"));
+  CHECK_THROWS_WITH(parse_kernel_args(find_kernel("reduce"), {"shape=3y4"}),
+                    Contains("a shape looks like"));
+  CHECK_THROWS_WITH(parse_kernel_args(find_kernel("pool"), {"op=mean"}),
+                    Contains("there are: max, avg"));
+  const KernelEntry& reduce = find_kernel("reduce");
+  CHECK_THROWS_WITH(reduce.build(parse_kernel_args(reduce, {"shape=3x4", "axis=one"})),
+                    Contains("try: axis=0"));
+}
+
+TEST_CASE("flops count what the operator does") {
+  const KernelEntry& conv = find_kernel("conv2d");
+  KernelArgs args =
+      parse_kernel_args(conv, {"c_in=64", "h=56", "w=56", "c_out=64", "k=3", "pad=1"});
+  CHECK(conv.flops(args) == 2.0 * 64 * 64 * 9 * 56 * 56);
+  args = parse_kernel_args(
+      conv, {"c_in=96", "h=112", "w=112", "c_out=96", "k=3", "pad=1", "stride=2", "groups=96"});
+  CHECK(conv.flops(args) == 2.0 * 96 * 9 * 56 * 56);
+}
+
+TEST_CASE("the table's names differ and its inputs are those of the formula") {
+  std::set<std::string> names;
+  for (const KernelEntry& entry : kernel_table()) {
+    CHECK(names.insert(entry.name).second);
+    CHECK_FALSE(entry.summary.empty());
+    std::vector<std::string> words;
+    for (const KernelArg& arg : entry.args)
+      if (arg.standard.empty())
+        words.push_back(arg.name + (arg.kind == KernelArg::Kind::shape ? "=4x4"
+                                    : arg.name == "op"                 ? "=add"
+                                                                       : "=4"));
+    INFO(entry.name);
+    Program p = make_program(entry.name, entry.build(parse_kernel_args(entry, words)));
+    std::set<std::string> inputs;
+    for (const Param& param : p.params)
+      if (param.role == ParamRole::input) inputs.insert(param.buffer->name);
+    CHECK(inputs == std::set<std::string>(entry.inputs.begin(), entry.inputs.end()));
+  }
+}
