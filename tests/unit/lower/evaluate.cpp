@@ -73,7 +73,6 @@ struct Evaluator {
   Columns& columns;
   size_t n;
 
-  Column map_f(const Expr&, auto f) { return fill(f, true); }
   Column fill(auto f, bool floats) {
     Column out;
     if (floats) {
@@ -99,6 +98,7 @@ struct Evaluator {
     if (const auto* x = e.as<Binary>()) return binary_column(*x, t);
     if (const auto* x = e.as<Unary>()) {
       const Column a = (*this)(x->a);
+      if (x->op == UnaryOp::logical_not) return fill([&](size_t k) { return !a.i[k]; }, false);
       return fill([&](size_t k) { return unary_op(x->op, a.f[k]); }, true);
     }
     if (const auto* x = e.as<Select>()) {
