@@ -7,19 +7,27 @@
 namespace tenon {
 namespace {
 
-// The formula of a function, or nothing when there is none for this type: the call then stays and codegen has the C
-// library compute it lane by lane.
+// The formula of a function, or nothing when there is none for this type: the call then stays and
+// codegen has the C library compute it lane by lane.
 Expr formula(MathFn fn, const std::vector<Expr>& args) {
   const bool single = args[0].dtype() == DType::f32;
   switch (fn) {
-    case MathFn::exp: return exp_formula(args[0]);
-    case MathFn::log: return log_formula(args[0]);
-    case MathFn::tanh: return tanh_formula(args[0]);
-    case MathFn::erf: return erf_formula(args[0]);
-    case MathFn::sigmoid: return sigmoid_formula(args[0]);
-    case MathFn::sin: return single ? sin_formula(args[0]) : Expr();
-    case MathFn::cos: return single ? cos_formula(args[0]) : Expr();
-    case MathFn::pow: return single ? pow_formula(args[0], args[1]) : Expr();
+    case MathFn::exp:
+      return exp_formula(args[0]);
+    case MathFn::log:
+      return log_formula(args[0]);
+    case MathFn::tanh:
+      return tanh_formula(args[0]);
+    case MathFn::erf:
+      return erf_formula(args[0]);
+    case MathFn::sigmoid:
+      return sigmoid_formula(args[0]);
+    case MathFn::sin:
+      return single ? sin_formula(args[0]) : Expr();
+    case MathFn::cos:
+      return single ? cos_formula(args[0]) : Expr();
+    case MathFn::pow:
+      return single ? pow_formula(args[0], args[1]) : Expr();
     case MathFn::tan:
     case MathFn::asin:
     case MathFn::acos:
@@ -28,7 +36,8 @@ Expr formula(MathFn fn, const std::vector<Expr>& args) {
     case MathFn::cosh:
     case MathFn::asinh:
     case MathFn::acosh:
-    case MathFn::atanh: return {};
+    case MathFn::atanh:
+      return {};
   }
   return {};
 }

@@ -64,8 +64,8 @@ Stmt lower_stage(const Stage& stage) {
 
   Stmt body;
   if (stage.outputs.size() > 1) {
-    body = stage.combiner ? update_tuple(stage, indices, values)
-                          : write_tuple(stage, indices, values);
+    body =
+        stage.combiner ? update_tuple(stage, indices, values) : write_tuple(stage, indices, values);
   } else if (stage.combiner) {
     const Expr old = load(stage.outputs[0], indices);
     body = store(stage.outputs[0], indices, combine(*stage.combiner, {old}, values)[0]);

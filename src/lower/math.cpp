@@ -20,21 +20,26 @@ Expr power_of_two(const FloatFormat& f, const Expr& n) {
 }
 
 struct ExpConstants {
-  double low, high;        // beyond these the result is 0 or infinite
+  double low, high;          // beyond these the result is 0 or infinite
   double ln2_high, ln2_low;  // ln2_high has trailing zeros: n*ln2_high is exact
-  std::vector<double> p;   // (exp(r) - 1 - r) / r^2 on |r| <= ln(2)/2
+  std::vector<double> p;     // (exp(r) - 1 - r) / r^2 on |r| <= ln(2)/2
 };
 
 // f32: Cephes expf. f64: Taylor to degree 13, whose tail is below 2^-58 on the interval.
 const ExpConstants& exp_constants(DType t) {
-  static const ExpConstants f32c{
-      -104, 89, 0.693359375, -2.12194440e-4,
-      {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-       5.0000001201e-1}};
+  static const ExpConstants f32c{-104,
+                                 89,
+                                 0.693359375,
+                                 -2.12194440e-4,
+                                 {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+                                  4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1}};
   static const ExpConstants f64c{
-      -746, 710, 0x1.62e42feep-1, 0x1.a39ef35793c76p-33,
-      {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-       1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5}};
+      -746,
+      710,
+      0x1.62e42feep-1,
+      0x1.a39ef35793c76p-33,
+      {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320,
+       1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5}};
   return t == DType::f32 ? f32c : f64c;
 }
 
@@ -47,9 +52,8 @@ struct LogConstants {
 
 const LogConstants& log_constants(DType t) {
   static const LogConstants f32c{0x1p-126, 0x1p23, 23, 0x3f3504f3, 0.693359375, -2.12194440e-4};
-  static const LogConstants f64c{0x1p-1022,           0x1p54,
-                                 54,                  0x3fe6a09e667f3bcd,
-                                 0x1.62e42fefap-1,    0x1.cf79abc9e3b3ap-40};
+  static const LogConstants f64c{0x1p-1022,          0x1p54,           54,
+                                 0x3fe6a09e667f3bcd, 0x1.62e42fefap-1, 0x1.cf79abc9e3b3ap-40};
   return t == DType::f32 ? f32c : f64c;
 }
 
@@ -57,9 +61,9 @@ const LogConstants& log_constants(DType t) {
 Expr log1p_tail(LetBlock& block, const Expr& f) {
   if (f.dtype() == DType::f32) {
     const Expr z = block.bind("z", f * f);
-    const Expr p = polynomial(f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1,
-                                  -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
-                                  2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+    const Expr p = polynomial(
+        f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+            -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
     return f * z * p - z * constant_like(z, 0.5);
   }
   const Expr s = block.bind("s", f / (f + constant_like(f, 2)));
@@ -72,17 +76,19 @@ Expr log1p_tail(LetBlock& block, const Expr& f) {
   return s * (half + r) - half;
 }
 
-// exp(-2|x|) - 1 would cancel near 0: tanh(a) for 0 <= a < 0.625 as a + a*z*P(z). Cephes tanhf, tanh.
+// exp(-2|x|) - 1 would cancel near 0: tanh(a) for 0 <= a < 0.625 as a + a*z*P(z). Cephes tanhf,
+// tanh.
 Expr tanh_small(LetBlock& block, const Expr& a) {
   const Expr z = block.bind("z", a * a);
   if (a.dtype() == DType::f32) {
-    return a + a * z * polynomial(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
-                                      1.33314422036e-1, -3.33332819422e-1});
+    return a + a * z *
+                   polynomial(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
+                                  1.33314422036e-1, -3.33332819422e-1});
   }
-  const Expr p = polynomial(z, {-9.64399179425052238628e-1, -9.92877231001918586564e1,
-                                -1.61468768441708447952e3});
-  const Expr q = polynomial(z, {1, 1.12811678491632931402e2, 2.23548839060100448583e3,
-                                4.84406305325125486048e3});
+  const Expr p = polynomial(
+      z, {-9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3});
+  const Expr q = polynomial(
+      z, {1, 1.12811678491632931402e2, 2.23548839060100448583e3, 4.84406305325125486048e3});
   return a + a * z * (p / q);
 }
 
@@ -93,12 +99,11 @@ Expr erf_f32(LetBlock& block, const Expr& x) {
   const Expr t = block.bind("t", select(a > constant_like(a, 4), constant_like(a, 4), a));
   const Expr s = block.bind("s", t * t);
   const Expr outer_poly =
-      polynomial(t, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2,
-                     -1.06777877e-1, -6.34846687e-1, -1.28717512e-1});
+      polynomial(t, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1,
+                     -6.34846687e-1, -1.28717512e-1});
   const Expr outer = constant_like(t, 1) - exp_formula(outer_poly * t - t);
-  const Expr inner =
-      t + t * polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1,
-                             -3.76125336e-1, 1.28379166e-1});
+  const Expr inner = t + t * polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2,
+                                            1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   return with_sign_of(select(t > constant_like(t, 0.927734375), outer, inner), x);
 }
 
@@ -107,21 +112,20 @@ Expr erf_f64(LetBlock& block, const Expr& x) {
   const Expr a = block.bind("a", abs(x));
   const Expr t = block.bind("t", select(a > constant_like(a, 6.5), constant_like(a, 6.5), a));
   const Expr s = block.bind("s", t * t);
-  const Expr inner = t *
-                     polynomial(s, {9.60497373987051638749e0, 9.00260197203842689217e1,
-                                    2.23200534594684319226e3, 7.00332514112805075473e3,
-                                    5.55923013010394962768e4}) /
-                     polynomial(s, {1, 3.35617141647503099647e1, 5.21357949780152679795e2,
-                                    4.59432382970980127987e3, 2.26290000613890934246e4,
-                                    4.92673942608635921086e4});
+  const Expr inner =
+      t *
+      polynomial(s, {9.60497373987051638749e0, 9.00260197203842689217e1, 2.23200534594684319226e3,
+                     7.00332514112805075473e3, 5.55923013010394962768e4}) /
+      polynomial(s, {1, 3.35617141647503099647e1, 5.21357949780152679795e2,
+                     4.59432382970980127987e3, 2.26290000613890934246e4, 4.92673942608635921086e4});
   const Expr p = polynomial(
       t, {2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687e0,
           4.86371970985681366614e1, 1.96520832956077098242e2, 5.26445194995477358631e2,
           9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2});
-  const Expr q = polynomial(
-      t, {1, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
-          9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
-          1.65666309194161350182e3, 5.57535340817727675546e2});
+  const Expr q =
+      polynomial(t, {1, 1.32281951154744992508e1, 8.67072140885989742329e1,
+                     3.54937778887819891062e2, 9.75708501743205489753e2, 1.82390916687909736289e3,
+                     2.24633760818710981792e3, 1.65666309194161350182e3, 5.57535340817727675546e2});
   const Expr outer = constant_like(t, 1) - exp_formula(-s) * (p / q);
   return with_sign_of(select(t > constant_like(t, 1), outer, inner), x);
 }
@@ -132,8 +136,8 @@ const std::vector<double>& inverse_two_pi();
 }  // namespace
 
 const FloatFormat& format_of(DType t) {
-  static const FloatFormat f32f{DType::f32, DType::i32, 23, 127, 0x1.8p23, 0x4b400000,
-                                INT64_C(-0x80000000)};
+  static const FloatFormat f32f{DType::f32, DType::i32,          23, 127, 0x1.8p23,
+                                0x4b400000, INT64_C(-0x80000000)};
   static const FloatFormat f64f{DType::f64, DType::i64,         52,       1023,
                                 0x1.8p52,   0x4338000000000000, INT64_MIN};
   TENON_CHECK(t == DType::f32 || t == DType::f64, "no formula for {}", name(t));
@@ -169,8 +173,9 @@ Expr with_sign_of(const Expr& magnitude, const Expr& sign) {
   return bitcast(f.type, op(BinaryOp::bit_or, bitcast(f.bits, magnitude), bit));
 }
 
-// exp(x) = 2^n * exp(r), n = round(x / ln 2), r = x - n ln 2 (Cody and Waite). The scale is applied in two steps so that
-// denormal results are rounded once and the largest finite ones do not overflow early.
+// exp(x) = 2^n * exp(r), n = round(x / ln 2), r = x - n ln 2 (Cody and Waite). The scale is applied
+// in two steps so that denormal results are rounded once and the largest finite ones do not
+// overflow early.
 Expr exp_formula(const Expr& argument) {
   const FloatFormat& f = format_of(argument.dtype());
   const ExpConstants& c = exp_constants(f.type);
@@ -199,17 +204,16 @@ Expr log_formula(const Expr& argument) {
   const Expr tiny = b.bind("tiny", x < constant_like(x, c.smallest_normal));
   const Expr scaled = select(tiny, x * constant_like(x, c.scale), x);
   const Expr bits = b.bind("bits", bitcast(f.bits, scaled));
-  const Expr e = b.bind(
-      "e", op(BinaryOp::shr, bits - ibits(f, c.sqrt_half_bits), ibits(f, f.mantissa)));
+  const Expr e =
+      b.bind("e", op(BinaryOp::shr, bits - ibits(f, c.sqrt_half_bits), ibits(f, f.mantissa)));
   const Expr m = bitcast(f.type, bits - op(BinaryOp::shl, e, ibits(f, f.mantissa)));
   const Expr g = b.bind("f", m - constant_like(x, 1));
-  const Expr ef = b.bind("ef", cast(f.type, e) - select(tiny, constant_like(x, c.scale_bits),
-                                                        constant_like(x, 0)));
+  const Expr ef = b.bind(
+      "ef", cast(f.type, e) - select(tiny, constant_like(x, c.scale_bits), constant_like(x, 0)));
   const Expr tail = log1p_tail(b, g) + ef * constant_like(x, c.ln2_low);
   const Expr finite = ef * constant_like(x, c.ln2_high) + (g + tail);
   const Expr zero = constant_like(x, 0), inf = constant_like(x, kInf);
-  const Expr special =
-      select(x == zero, -inf, select(x > zero, inf, constant_like(x, kNan)));
+  const Expr special = select(x == zero, -inf, select(x > zero, inf, constant_like(x, kNan)));
   return b.close(select(x > zero && x < inf, finite, special));
 }
 
@@ -243,8 +247,9 @@ Expr erf_formula(const Expr& argument) {
 
 namespace {
 
-// The quadrant (in the low bits of `n`) and the rest r in [-pi/4, pi/4] of an f32, in f64. The turns x/(2 pi) are
-// summed piece by piece without their integer parts, all exact: right for every finite x (Payne and Hanek).
+// The quadrant (in the low bits of `n`) and the rest r in [-pi/4, pi/4] of an f32, in f64. The
+// turns x/(2 pi) are summed piece by piece without their integer parts, all exact: right for every
+// finite x (Payne and Hanek).
 struct Reduced {
   Expr n, r;
 };
@@ -287,7 +292,9 @@ Expr sine(const Expr& argument, int64_t quarter) {
 }
 
 const std::vector<double>& inverse_two_pi() {
-  static const std::vector<double> pieces{0x1.45f306c000000p-3, 0x1.c9c882a000000p-31, 0x1.4fe13a8000000p-61, 0x1.f47d4d0000000p-88, 0x1.bb81b6c000000p-115, 0x1.4acc9e0000000p-145, 0x1.0e4107c000000p-172};
+  static const std::vector<double> pieces{
+      0x1.45f306c000000p-3,   0x1.c9c882a000000p-31,  0x1.4fe13a8000000p-61, 0x1.f47d4d0000000p-88,
+      0x1.bb81b6c000000p-115, 0x1.4acc9e0000000p-145, 0x1.0e4107c000000p-172};
   return pieces;
 }
 
@@ -296,7 +303,8 @@ const std::vector<double>& inverse_two_pi() {
 Expr sin_formula(const Expr& x) { return sine(x, 0); }
 Expr cos_formula(const Expr& x) { return sine(x, 1); }
 
-// exp(y log|x|) in f64, whose error of at most 2^-45 is far below an f32 ULP; then the cases of C's pow.
+// exp(y log|x|) in f64, whose error of at most 2^-45 is far below an f32 ULP; then the cases of C's
+// pow.
 Expr pow_formula(const Expr& base, const Expr& exponent) {
   LetBlock b;
   const Expr x = b.bind("x", base), y = b.bind("y", exponent);

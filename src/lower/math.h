@@ -5,9 +5,10 @@
 
 namespace tenon {
 
-// Formulas of expand_math: each takes f32 or f64 expressions (any lanes) and gives an expression of arithmetic, compares,
-// selects and bit operations only. Errors are against the exact value, without contraction of a*b+c; contraction
-// makes none of them worse than stated. All keep NaN and give IEEE results for infinities, zeros and denormals.
+// Formulas of expand_math: each takes f32 or f64 expressions (any lanes) and gives an expression of
+// arithmetic, compares, selects and bit operations only. Errors are against the exact value,
+// without contraction of a*b+c; contraction makes none of them worse than stated. All keep NaN and
+// give IEEE results for infinities, zeros and denormals.
 
 /// f32, f64: 1.5 ULP (results that are denormal: half a denormal step more).
 Expr exp_formula(const Expr& x);
@@ -25,7 +26,8 @@ Expr cos_formula(const Expr& x);
 /// f32 only: 1 ULP. All special cases of C's pow.
 Expr pow_formula(const Expr& x, const Expr& y);
 
-/// Names for subterms used more than once: bind() them, then close() puts the Lets round the result.
+/// Names for subterms used more than once: bind() them, then close() puts the Lets round the
+/// result.
 class LetBlock {
  public:
   Expr bind(const char* name, const Expr& value);

@@ -4,11 +4,12 @@
 
 namespace tenon {
 
-// The passes of lower(), in the order they run; each is one file of its name. All map a program to one that
-// means the same (interpreter before == after). lower.cpp is the table of contents.
+// The passes of lower(), in the order they run; each is one file of its name. All map a program to
+// one that means the same (interpreter before == after). lower.cpp is the table of contents.
 
-/// Gives each attached init a nest of its own, directly above the outermost loop that binds one of the stage's
-/// reduce axes, over copies (marks and notes kept) of the loops inside it that bind spatial axes.
+/// Gives each attached init a nest of its own, directly above the outermost loop that binds one of
+/// the stage's reduce axes, over copies (marks and notes kept) of the loops inside it that bind
+/// spatial axes.
 ///
 ///     for i                               for i
 ///       for k  reduce                       for j  vectorize
@@ -18,25 +19,27 @@ namespace tenon {
 ///                                               C[i, j] += A[i, k]*B[k, j]
 Program expand_inits(const Program& program);
 
-/// Stage leaves become stores under their guards, the axes' variables replaced by their bindings. A reduction
-/// of a tuple reads all elements before it writes one.
+/// Stage leaves become stores under their guards, the axes' variables replaced by their bindings. A
+/// reduction of a tuple reads all elements before it writes one.
 ///
 ///     stage C (i := i.o*6 + i.i, k := k)        if i.o*6 + i.i < 100
-///       guard i.o*6 + i.i < 100           ->      C[i.o*6 + i.i] = C[i.o*6 + i.i] + A[i.o*6 + i.i, k]
-///       C[i] += A[i, k]
+///       guard i.o*6 + i.i < 100           ->      C[i.o*6 + i.i] = C[i.o*6 + i.i] + A[i.o*6 + i.i,
+///       k] C[i] += A[i, k]
 Program lower_stages(const Program& program);
 
-/// Shrinks each allocated buffer to the box that is touched inside its Allocate; indices become relative to
-/// the box. In a register buffer the dimension that vectorised loops run along goes last and is padded to whole
-/// vectors. UserError for a register buffer of unknown size or above 128 vectors.
+/// Shrinks each allocated buffer to the box that is touched inside its Allocate; indices become
+/// relative to the box. In a register buffer the dimension that vectorised loops run along goes
+/// last and is padded to whole vectors. UserError for a register buffer of unknown size or above
+/// 128 vectors.
 ///
 ///     allocate T[1000] register                       allocate T[6, 64] register
 ///       for i.i in 0..6   for j.i in 0..50      ->      for i.i in 0..6   for j.i in 0..50
 ///         T[i.o*6 + i.i, j.o*50 + j.i] = ..               T[i.i, j.i] = ..
 Program compact_buffers(const Program& program, const Target& target);
 
-/// Splits loops where a guard (or, under a loop with the note "partition", the condition of a select) holds for
-/// all inner iterations, so that the body has no predicate and the extents in the tails are constants.
+/// Splits loops where a guard (or, under a loop with the note "partition", the condition of a
+/// select) holds for all inner iterations, so that the body has no predicate and the extents in the
+/// tails are constants.
 ///
 ///     for i.o in 0..17                          for i.o in 0..16
 ///       for i.i in 0..6  unroll                   for i.i in 0..6  unroll
@@ -44,9 +47,10 @@ Program compact_buffers(const Program& program, const Target& target);
 ///           S                                   for i.i in 0..4  unroll
 ///                                                 S[i.o := 16]
 ///
-/// A parallel loop stays one loop with a uniform branch at its top instead of running the tail after a barrier;
-/// quotients and remainders of a fused loop become Lets with ranges and branch likewise. A vectorised loop is
-/// only trimmed. Stops splitting when the copies would exceed `max_statements`.
+/// A parallel loop stays one loop with a uniform branch at its top instead of running the tail
+/// after a barrier; quotients and remainders of a fused loop become Lets with ranges and branch
+/// likewise. A vectorised loop is only trimmed. Stops splitting when the copies would exceed
+/// `max_statements`.
 Program partition_loops(const Program& program, int64_t max_statements);
 
 /// Multi-dimensional accesses become one i64 index: row-major, or the buffer's layout.
@@ -54,20 +58,24 @@ Program partition_loops(const Program& program, int64_t max_statements);
 ///     A[i, j + 1]  of A[100, 64]     ->     A[i*64 + j + 1]  of A[6400]
 Program flatten_buffers(const Program& program);
 
-/// Loops marked vectorize become chunks of whole vectors; see vectorize_loops.cpp. UserError in words for what
-/// cannot run on vectors. Also gives loads that stand under one side of a select that side's condition as mask.
+/// Loops marked vectorize become chunks of whole vectors; see vectorize_loops.cpp. UserError in
+/// words for what cannot run on vectors. Also gives loads that stand under one side of a select
+/// that side's condition as mask.
 ///
 ///     for j in 0..40  vectorize         for j.v in 0..2  unroll
-///       C[j] = A[j] * s           ->      C[ramp(j.v*16, 1, 16)] = A[ramp(j.v*16, 1, 16)] * broadcast(s, 16)
-///                                       C[ramp(32, 1, 16)] if mask = A[..] if mask * broadcast(s, 16)
+///       C[j] = A[j] * s           ->      C[ramp(j.v*16, 1, 16)] = A[ramp(j.v*16, 1, 16)] *
+///       broadcast(s, 16)
+///                                       C[ramp(32, 1, 16)] if mask = A[..] if mask * broadcast(s,
+///                                       16)
 Program vectorize_loops(const Program& program, const Target& target);
 
-/// Writes exp, log, tanh, ... as arithmetic on scalars and vectors alike; accuracy is stated per function.
+/// Writes exp, log, tanh, ... as arithmetic on scalars and vectors alike; accuracy is stated per
+/// function.
 Program expand_math(const Program& program);
 
-/// Simplifies index and condition expressions with the ranges of the loops; substitutes loops of one iteration,
-/// drops empty loops and decided branches; marks loops over register elements unroll and parallel loops inside
-/// parallel ones serial.
+/// Simplifies index and condition expressions with the ranges of the loops; substitutes loops of
+/// one iteration, drops empty loops and decided branches; marks loops over register elements unroll
+/// and parallel loops inside parallel ones serial.
 Program simplify_program(const Program& program);
 
 }  // namespace tenon

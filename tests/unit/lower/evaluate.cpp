@@ -9,63 +9,94 @@
 namespace tenon {
 namespace {
 
-double rounded(double value, DType t) { return t == DType::f32 ? static_cast<float>(value) : value; }
+double rounded(double value, DType t) {
+  return t == DType::f32 ? static_cast<float>(value) : value;
+}
 
 double float_op(BinaryOp op, double a, double b, DType t) {
   if (t == DType::f32) {
     const float x = static_cast<float>(a), y = static_cast<float>(b);
     switch (op) {
-      case BinaryOp::add: return x + y;
-      case BinaryOp::sub: return x - y;
-      case BinaryOp::mul: return x * y;
-      case BinaryOp::div: return x / y;
-      default: break;
+      case BinaryOp::add:
+        return x + y;
+      case BinaryOp::sub:
+        return x - y;
+      case BinaryOp::mul:
+        return x * y;
+      case BinaryOp::div:
+        return x / y;
+      default:
+        break;
     }
   }
   switch (op) {
-    case BinaryOp::add: return a + b;
-    case BinaryOp::sub: return a - b;
-    case BinaryOp::mul: return a * b;
-    case BinaryOp::div: return a / b;
-    default: throw InternalError("evaluate: a float operation it does not know");
+    case BinaryOp::add:
+      return a + b;
+    case BinaryOp::sub:
+      return a - b;
+    case BinaryOp::mul:
+      return a * b;
+    case BinaryOp::div:
+      return a / b;
+    default:
+      throw InternalError("evaluate: a float operation it does not know");
   }
 }
 
 template <class T>
 bool compare(BinaryOp op, T a, T b) {
   switch (op) {
-    case BinaryOp::eq: return a == b;
-    case BinaryOp::ne: return a != b;
-    case BinaryOp::lt: return a < b;
-    case BinaryOp::le: return a <= b;
-    case BinaryOp::gt: return a > b;
-    case BinaryOp::ge: return a >= b;
-    default: throw InternalError("evaluate: not a comparison");
+    case BinaryOp::eq:
+      return a == b;
+    case BinaryOp::ne:
+      return a != b;
+    case BinaryOp::lt:
+      return a < b;
+    case BinaryOp::le:
+      return a <= b;
+    case BinaryOp::gt:
+      return a > b;
+    case BinaryOp::ge:
+      return a >= b;
+    default:
+      throw InternalError("evaluate: not a comparison");
   }
 }
 
 int64_t int_op(BinaryOp op, int64_t a, int64_t b, DType t) {
   const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   switch (op) {
-    case BinaryOp::add: return wrap_int(static_cast<int64_t>(x + y), t);
-    case BinaryOp::sub: return wrap_int(static_cast<int64_t>(x - y), t);
+    case BinaryOp::add:
+      return wrap_int(static_cast<int64_t>(x + y), t);
+    case BinaryOp::sub:
+      return wrap_int(static_cast<int64_t>(x - y), t);
     case BinaryOp::logical_and:
-    case BinaryOp::bit_and: return a & b;
+    case BinaryOp::bit_and:
+      return a & b;
     case BinaryOp::logical_or:
-    case BinaryOp::bit_or: return a | b;
-    case BinaryOp::shl: return wrap_int(static_cast<int64_t>(x << y), t);
-    case BinaryOp::shr: return a >> b;
-    default: return compare(op, a, b);
+    case BinaryOp::bit_or:
+      return a | b;
+    case BinaryOp::shl:
+      return wrap_int(static_cast<int64_t>(x << y), t);
+    case BinaryOp::shr:
+      return a >> b;
+    default:
+      return compare(op, a, b);
   }
 }
 
 double unary_op(UnaryOp op, double a) {
   switch (op) {
-    case UnaryOp::neg: return -a;
-    case UnaryOp::abs: return std::fabs(a);
-    case UnaryOp::floor: return std::floor(a);
-    case UnaryOp::round: return std::nearbyint(a);
-    default: throw InternalError("evaluate: a unary operation it does not know");
+    case UnaryOp::neg:
+      return -a;
+    case UnaryOp::abs:
+      return std::fabs(a);
+    case UnaryOp::floor:
+      return std::floor(a);
+    case UnaryOp::round:
+      return std::nearbyint(a);
+    default:
+      throw InternalError("evaluate: a unary operation it does not know");
   }
 }
 
@@ -128,13 +159,15 @@ struct Evaluator {
     const Column a = (*this)(x.value);
     switch (t) {
       case DType::f32:
-        return fill(
-            [&](size_t k) { return std::bit_cast<float>(static_cast<int32_t>(a.i[k])); }, true);
-      case DType::f64: return fill([&](size_t k) { return std::bit_cast<double>(a.i[k]); }, true);
+        return fill([&](size_t k) { return std::bit_cast<float>(static_cast<int32_t>(a.i[k])); },
+                    true);
+      case DType::f64:
+        return fill([&](size_t k) { return std::bit_cast<double>(a.i[k]); }, true);
       case DType::i32:
-        return fill(
-            [&](size_t k) { return std::bit_cast<int32_t>(static_cast<float>(a.f[k])); }, false);
-      default: return fill([&](size_t k) { return std::bit_cast<int64_t>(a.f[k]); }, false);
+        return fill([&](size_t k) { return std::bit_cast<int32_t>(static_cast<float>(a.f[k])); },
+                    false);
+      default:
+        return fill([&](size_t k) { return std::bit_cast<int64_t>(a.f[k]); }, false);
     }
   }
 };

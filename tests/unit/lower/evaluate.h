@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// One scalar expression for many values of its variables at once: arithmetic only, no loads. Floats live in `f`,
-/// rounded to their type after each operation; integers and bools in `i`.
+/// One scalar expression for many values of its variables at once: arithmetic only, no loads.
+/// Floats live in `f`, rounded to their type after each operation; integers and bools in `i`.
 struct Column {
   std::vector<double> f;
   std::vector<int64_t> i;

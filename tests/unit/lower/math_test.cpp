@@ -1,3 +1,5 @@
+#include "lower/math.h"
+
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/rng.h>
@@ -9,7 +11,6 @@
 #include <limits>
 
 #include "evaluate.h"
-#include "lower/math.h"
 
 using namespace tenon;
 
@@ -20,7 +21,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 using Formula1 = Expr (*)(const Expr&);
 
-// Distance of `got` to the exact value in steps of the type at that value (denormal steps below the normals).
+// Distance of `got` to the exact value in steps of the type at that value (denormal steps below the
+// normals).
 double ulp_error(double got, long double exact, DType t) {
   const bool single = t == DType::f32;
   const double nearest = single ? static_cast<float>(exact) : static_cast<double>(exact);
@@ -61,7 +63,8 @@ std::pair<double, double> worst(const Sweep& s, const std::vector<double>& input
   return out;
 }
 
-// All exponents and signs: random bit patterns, NaNs and infinities among them, and uniform points of [-r, r].
+// All exponents and signs: random bit patterns, NaNs and infinities among them, and uniform points
+// of [-r, r].
 std::vector<double> points(DType t, double r, size_t count) {
   Rng rng(11);
   std::vector<double> out{0.0, -0.0, 1, -1, kInf, -kInf, kNan};
@@ -70,7 +73,8 @@ std::vector<double> points(DType t, double r, size_t count) {
     out.push_back(static_cast<float>(x));
     out.push_back(-static_cast<float>(x));
   }
-  if (t == DType::f64) out.insert(out.end(), {0x1p-1074, 0x1p-1022, 709.78, 709.79, -745.1, -745.2});
+  if (t == DType::f64)
+    out.insert(out.end(), {0x1p-1074, 0x1p-1022, 709.78, 709.79, -745.1, -745.2});
   while (out.size() < count) {
     const double uniform = (2 * rng.real() - 1) * r;
     if (t == DType::f32) {
@@ -102,25 +106,44 @@ void check(const Sweep& s, double range, size_t count, double bound) {
 
 TEST_CASE("expanded f32 functions stay within their stated ULP bounds") {
   const auto f = [](auto fn) {
-    return std::function<long double(long double)>([fn](long double x) {
-      return static_cast<long double>(fn(static_cast<double>(x)));
-    });
+    return std::function<long double(long double)>(
+        [fn](long double x) { return static_cast<long double>(fn(static_cast<double>(x))); });
   };
-  SECTION("exp") { check({exp_formula, f([](double x) { return std::exp(x); }), f32}, 105, 2000000, 1.5); }
-  SECTION("log") { check({log_formula, f([](double x) { return std::log(x); }), f32}, 10, 2000000, 1.5); }
-  SECTION("tanh") { check({tanh_formula, f([](double x) { return std::tanh(x); }), f32}, 10, 2000000, 3); }
-  SECTION("erf") { check({erf_formula, f([](double x) { return std::erf(x); }), f32}, 5, 2000000, 2); }
+  SECTION("exp") {
+    check({exp_formula, f([](double x) { return std::exp(x); }), f32}, 105, 2000000, 1.5);
+  }
+  SECTION("log") {
+    check({log_formula, f([](double x) { return std::log(x); }), f32}, 10, 2000000, 1.5);
+  }
+  SECTION("tanh") {
+    check({tanh_formula, f([](double x) { return std::tanh(x); }), f32}, 10, 2000000, 3);
+  }
+  SECTION("erf") {
+    check({erf_formula, f([](double x) { return std::erf(x); }), f32}, 5, 2000000, 2);
+  }
   SECTION("sigmoid") { check({sigmoid_formula, sigmoid_exact, f32}, 105, 1000000, 3); }
-  SECTION("sin") { check({sin_formula, f([](double x) { return std::sin(x); }), f32}, 1000, 2000000, 1); }
-  SECTION("cos") { check({cos_formula, f([](double x) { return std::cos(x); }), f32}, 1000, 2000000, 1); }
+  SECTION("sin") {
+    check({sin_formula, f([](double x) { return std::sin(x); }), f32}, 1000, 2000000, 1);
+  }
+  SECTION("cos") {
+    check({cos_formula, f([](double x) { return std::cos(x); }), f32}, 1000, 2000000, 1);
+  }
 }
 
 TEST_CASE("expanded f64 functions stay within their stated ULP bounds") {
   const auto l = [](auto fn) { return std::function<long double(long double)>(fn); };
-  SECTION("exp") { check({exp_formula, l([](long double x) { return std::exp(x); }), f64}, 750, 300000, 1.5); }
-  SECTION("log") { check({log_formula, l([](long double x) { return std::log(x); }), f64}, 10, 300000, 1.5); }
-  SECTION("tanh") { check({tanh_formula, l([](long double x) { return std::tanh(x); }), f64}, 20, 300000, 3); }
-  SECTION("erf") { check({erf_formula, l([](long double x) { return std::erf(x); }), f64}, 7, 300000, 3); }
+  SECTION("exp") {
+    check({exp_formula, l([](long double x) { return std::exp(x); }), f64}, 750, 300000, 1.5);
+  }
+  SECTION("log") {
+    check({log_formula, l([](long double x) { return std::log(x); }), f64}, 10, 300000, 1.5);
+  }
+  SECTION("tanh") {
+    check({tanh_formula, l([](long double x) { return std::tanh(x); }), f64}, 20, 300000, 3);
+  }
+  SECTION("erf") {
+    check({erf_formula, l([](long double x) { return std::erf(x); }), f64}, 7, 300000, 3);
+  }
   SECTION("sigmoid") { check({sigmoid_formula, sigmoid_exact, f64}, 750, 300000, 3); }
 }
 
@@ -136,8 +159,9 @@ TEST_CASE("expanded functions keep the sign of zero") {
 }
 
 TEST_CASE("expanded pow agrees with C's pow on special cases and within 1 ULP elsewhere") {
-  const std::vector<double> special{0.0, -0.0, 1,   -1,   2,   -2,  3,       -3,      0.5,    -0.5,
-                                    kInf, -kInf, kNan, 1e30, -1e30, 1e-40, -1e-40, 16777216, 2.5, 7};
+  const std::vector<double> special{0.0,   -0.0,  1,      -1,       2,     -2,   3,
+                                    -3,    0.5,   -0.5,   kInf,     -kInf, kNan, 1e30,
+                                    -1e30, 1e-40, -1e-40, 16777216, 2.5,   7};
   std::vector<double> xs, ys;
   for (double x : special) {
     for (double y : special) {

@@ -1,0 +1,246 @@
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "lower/passes.h"
+#include "lower/util.h"
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kMaxRegisterVectors = 128;
+
+// What accesses touch of one dimension: `base + low` to `base + high`, where `base` is constant
+// inside the Allocate.
+struct Side {
+  Affine base;
+  int64_t low = 0, high = 0;
+};
+
+// All accesses of one buffer inside its Allocate.
+struct Use {
+  std::vector<std::optional<Side>> sides;  // nothing: not bounded, the dimension stays whole
+  std::vector<int> vector_dims;            // dimensions that vectorised loops run along
+  bool any = false;
+};
+
+// The variables bound inside `body`, the vectorised ones apart.
+struct InnerVars {
+  std::set<const VarNode*> all, vectorised;
+
+  explicit InnerVars(const Stmt& body) {
+    walk(
+        body,
+        [&](const Stmt& x) {
+          const For* loop = x.as<For>();
+          if (loop) all.insert(loop->var.get());
+          if (loop && loop->mark == LoopMark::vectorize) vectorised.insert(loop->var.get());
+          if (const LetStmt* n = x.as<LetStmt>()) all.insert(n->var.get());
+          return true;
+        },
+        nullptr);
+  }
+};
+
+bool uses_any(const Expr& e, const std::set<const VarNode*>& vars) {
+  const std::vector<Var> free = free_vars(e);
+  return std::any_of(free.begin(), free.end(), [&](const Var& v) { return vars.count(v.get()); });
+}
+
+std::optional<Side> side_of(const Expr& index, const InnerVars& inner, Simplifier& simplifier) {
+  const Affine form = simplifier.affine(index);
+  if (form.overflow) return std::nullopt;
+  Side out;
+  Affine moving = Affine::of(form.constant);
+  for (const Affine::Term& t : form.terms) {
+    (uses_any(t.atom, inner.all) ? moving : out.base).add(t.atom, t.coefficient);
+  }
+  const Interval range = simplifier.bounds(moving);
+  if (!range.bounded()) return std::nullopt;
+  out.low = *range.min;
+  out.high = *range.max;
+  return out;
+}
+
+// The smallest side that holds both; nothing when they do not differ by a constant.
+std::optional<Side> join_sides(const std::optional<Side>& a, const std::optional<Side>& b) {
+  if (!a || !b) return std::nullopt;
+  const Affine shift = b->base - a->base;
+  if (!shift.is_constant()) return std::nullopt;
+  return Side{a->base, std::min(a->low, b->low + shift.constant),
+              std::max(a->high, b->high + shift.constant)};
+}
+
+Use collect_use(const Buffer& buffer, const Stmt& body, Simplifier& simplifier) {
+  const InnerVars inner(body);
+  Use use;
+  for_each_access(body, [&](const Buffer& b, const std::vector<Expr>& indices) {
+    if (!(b == buffer)) return;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const std::optional<Side> side = side_of(indices[d], inner, simplifier);
+      if (!use.any)
+        use.sides.push_back(side);
+      else
+        use.sides[d] = join_sides(use.sides[d], side);
+      if (uses_any(indices[d], inner.vectorised)) use.vector_dims.push_back(static_cast<int>(d));
+    }
+    use.any = true;
+  });
+  return use;
+}
+
+// The buffer after compaction and how indices of the old one become indices of it.
+struct Compacted {
+  Buffer buffer;
+  std::vector<Expr> origin;   // per old dimension, subtracted
+  std::vector<size_t> order;  // new dimension -> old dimension
+};
+
+int64_t register_lanes(int64_t extent, int lanes) {
+  return extent >= lanes ? lanes
+                         : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
+}
+
+// Puts the vectorised dimension last and pads it to whole vectors.
+void shape_registers(BufferNode& node, std::vector<size_t>& order, const Use& use,
+                     const Target& target, const std::string& where) {
+  const auto shape = const_shape(node.shape);
+  if (!shape) {
+    throw UserError(fmt::format(
+        "lower error in {}: register buffer {} needs a constant size, but a dimension depends on "
+        "run-time values\n  try: allocate it inside the loops that decide its size, or use global "
+        "scope",
+        where, node.name));
+  }
+  int64_t elements = 1, lanes = 1;
+  for (int64_t n : *shape) elements *= n;
+  if (!use.vector_dims.empty() && !shape->empty()) {
+    const size_t d = static_cast<size_t>(use.vector_dims[0]);
+    const int64_t extent = (*shape)[d];
+    lanes = register_lanes(extent, target.lanes(node.dtype));
+    const int64_t padded = (extent + lanes - 1) / lanes * lanes;
+    elements = elements / std::max<int64_t>(extent, 1) * padded;
+    node.shape[d] = int_imm(padded);
+    order.erase(order.begin() + static_cast<std::ptrdiff_t>(d));
+    order.push_back(d);
+  }
+  if (elements / lanes > kMaxRegisterVectors) {
+    throw UserError(fmt::format(
+        "lower error in {}: register buffer {} of {} needs {} vectors of {} x {}, the limit is {} "
+        "(the target has {} vector registers)\n  try: a smaller tile, or global scope",
+        where, node.name, shape_text(*shape), elements / lanes, lanes, name(node.dtype),
+        kMaxRegisterVectors, target.vector_registers));
+  }
+}
+
+Compacted compact(const Buffer& buffer, const Use& use, const Target& target,
+                  const std::string& where) {
+  BufferNode node = *buffer;
+  node.origin = nullptr;
+  Compacted out;
+  for (size_t d = 0; d < node.shape.size(); ++d) {
+    out.order.push_back(d);
+    out.origin.push_back(int_imm(0));
+    if (!use.any || !use.sides[d]) continue;
+    const Side& side = *use.sides[d];
+    const auto whole = as_int(node.shape[d]);
+    if (whole && side.high - side.low + 1 >= *whole) continue;
+    node.shape[d] = int_imm(side.high - side.low + 1);
+    out.origin[d] = to_expr(side.base + Affine::of(side.low));
+  }
+  if (node.scope == Scope::reg) {
+    node.layout.clear();
+    shape_registers(node, out.order, use, target, where);
+  }
+  std::vector<Expr> shape;
+  for (size_t d : out.order) shape.push_back(node.shape[d]);
+  node.shape = std::move(shape);
+  out.buffer = Buffer(std::move(node));
+  return out;
+}
+
+class Compactor {
+ public:
+  Compactor(const Program& program, const Target& target)
+      : name_(program.name), target_(target), simplifier_(simplifier_for(program.body)) {}
+
+  Stmt stmt(const Stmt& s) {
+    if (const Allocate* n = s.as<Allocate>()) {
+      const Use use = collect_use(n->buffer, n->body, simplifier_);
+      const Compacted small = compact(n->buffer, use, target_, name_);
+      twins_.emplace(n->buffer, small);
+      return make_stmt(Allocate{small.buffer, stmt(n->body)});
+    }
+    Stmt out = map_children(
+        s, [&](const Stmt& c) { return stmt(c); }, [&](const Expr& e) { return expr(e); });
+    const Store* n = out.as<Store>();
+    auto it = n ? twins_.find(n->buffer) : twins_.end();
+    if (it == twins_.end()) return out;
+    return make_stmt(
+        Store{it->second.buffer, indices(it->second, n->indices), n->value, n->mask, n->atomic});
+  }
+
+ private:
+  Expr expr(const Expr& e) {
+    return rewrite(e, [&](const Expr& x) {
+      const Load* n = x.as<Load>();
+      auto it = n ? twins_.find(n->buffer) : twins_.end();
+      if (it == twins_.end()) return x;
+      return load(it->second.buffer, indices(it->second, n->indices), n->mask);
+    });
+  }
+  std::vector<Expr> indices(const Compacted& twin, const std::vector<Expr>& old) {
+    std::vector<Expr> out;
+    for (size_t d : twin.order) out.push_back(simplifier_.simplify(old[d] - twin.origin[d]));
+    return out;
+  }
+
+  std::string name_;
+  const Target& target_;
+  Simplifier simplifier_;
+  std::unordered_map<Buffer, Compacted, BufferHash> twins_;
+};
+
+// A loop whose variable picks a register must be unrolled.
+Stmt unroll_register_loops(const Stmt& body, const std::string& where) {
+  std::set<const VarNode*> picks;
+  for_each_access(body, [&](const Buffer& b, const std::vector<Expr>& indices) {
+    if (b->scope != Scope::reg) return;
+    for (const Expr& index : indices) {
+      for (const Var& v : free_vars(index)) picks.insert(v.get());
+    }
+  });
+  return rewrite(
+      body,
+      [&](const Stmt& s) {
+        const For* n = s.as<For>();
+        if (!n || !picks.count(n->var.get()) || n->mark == LoopMark::vectorize) return s;
+        if (!as_int(n->extent) || n->mark == LoopMark::parallel) {
+          throw UserError(fmt::format(
+              "lower error in {}: loop \"{}\" picks elements of a register buffer, so it must be "
+              "unrolled, but {}\n  try: move the buffer inside this loop",
+              where, n->var.name(),
+              n->mark == LoopMark::parallel ? "it is parallel" : "its extent is not constant"));
+        }
+        For copy = *n;
+        copy.mark = LoopMark::unroll;
+        return make_stmt(std::move(copy));
+      },
+      nullptr);
+}
+
+}  // namespace
+
+Program compact_buffers(const Program& program, const Target& target) {
+  Program out = program;
+  if (!program.body.defined()) return out;
+  out.body = unroll_register_loops(Compactor(program, target).stmt(program.body), program.name);
+  return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,97 @@
+#include "lower/lane_plan.h"
+
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "lower/util.h"
+
+namespace tenon {
+namespace {
+
+struct LoopFacts {
+  Var var;
+  int lanes = 1;
+  int64_t extent = 0;  // INT_MAX when symbolic
+  std::vector<Buffer> registers;
+};
+
+LoopFacts facts_of(const For& loop, const Target& target) {
+  LoopFacts out;
+  out.var = loop.var;
+  out.extent = as_int(loop.extent).value_or(INT32_MAX);
+  int bytes = 1;
+  DType widest = DType::i8;
+  walk(
+      loop.body,
+      [&](const Stmt& s) {
+        const Store* n = s.as<Store>();
+        if (n && byte_size(n->buffer->dtype) >= bytes) {
+          widest = n->buffer->dtype;
+          bytes = byte_size(widest);
+        }
+        return true;
+      },
+      nullptr);
+  out.lanes = target.lanes(widest);
+  for_each_access(loop.body, [&](const Buffer& b, const std::vector<Expr>& indices) {
+    if (b->scope != Scope::reg) return;
+    for (const Expr& index : indices) {
+      if (uses_var(index, loop.var)) out.registers.push_back(b);
+    }
+  });
+  return out;
+}
+
+// Groups of loops connected by register buffers: group[k] is the smallest index of k's group.
+std::vector<size_t> groups_of(const std::vector<LoopFacts>& loops) {
+  std::vector<size_t> group(loops.size());
+  std::iota(group.begin(), group.end(), size_t{0});
+  std::unordered_map<Buffer, size_t, BufferHash> first;
+  const auto root = [&](size_t k) {
+    while (group[k] != k) k = group[k];
+    return k;
+  };
+  for (size_t k = 0; k < loops.size(); ++k) {
+    for (const Buffer& b : loops[k].registers) {
+      const size_t other = root(first.emplace(b, k).first->second), own = root(k);
+      group[std::max(other, own)] = std::min(other, own);
+    }
+  }
+  for (size_t& k : group) k = root(k);
+  return group;
+}
+
+}  // namespace
+
+LanePlan plan_lanes(const Stmt& body, const Target& target) {
+  std::vector<LoopFacts> loops;
+  walk(
+      body,
+      [&](const Stmt& s) {
+        const For* n = s.as<For>();
+        if (n && n->mark == LoopMark::vectorize) loops.push_back(facts_of(*n, target));
+        return true;
+      },
+      nullptr);
+  const std::vector<size_t> group = groups_of(loops);
+  std::vector<int> lanes(loops.size(), INT32_MAX);
+  std::vector<int64_t> extent(loops.size(), 1);
+  for (size_t k = 0; k < loops.size(); ++k) {
+    lanes[group[k]] = std::min(lanes[group[k]], loops[k].lanes);
+    extent[group[k]] = std::max(extent[group[k]], loops[k].extent);
+  }
+  LanePlan plan;
+  for (size_t k = 0; k < loops.size(); ++k) {
+    const auto cap = std::bit_ceil(static_cast<uint64_t>(extent[group[k]]));
+    plan.lanes[loops[k].var.get()] =
+        static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(lanes[group[k]]), cap));
+    plan.in_registers[loops[k].var.get()] = !loops[k].registers.empty();
+  }
+  return plan;
+}
+
+}  // namespace tenon
