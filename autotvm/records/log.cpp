@@ -139,7 +139,7 @@ LogRef LogRef::parse(std::string_view text) {
   if (colon != std::string_view::npos) line = parse_int(text.substr(colon + 1));
   if (!line || *line < 1 || colon == 0) {
     throw UserError(fmt::format(
-        "\"{}\" is no place in a log\n  try: LOG:LINE, for example tuning_logs/matmul.jsonl:17",
+        "\"{}\" is no place in a log\n  try: LOG:LINE, for example tuning_logs/NAME.jsonl:17",
         text));
   }
   return {std::string(text.substr(0, colon)), *line};

@@ -1,4 +1,5 @@
 #pragma once
+// Length: every kind of expression node stands on one page, as the variant lists them.
 #include <tenon/support/dtype.h>
 
 #include <cstdint>

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
+
+#include <tenon/support/stats.h>
 
 namespace tenon {
 namespace {
-
-double middle(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 /// Microseconds that `calls` calls take together.
 double time_calls(const std::function<void()>& run, int64_t calls) {
@@ -29,14 +23,9 @@ double now_us() {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-double Samples::median() const { return middle(us); }
+double Samples::median() const { return us.empty() ? 0 : tenon::median(us); }
 
-double Samples::mad() const {
-  const double centre = median();
-  std::vector<double> distances;
-  for (double t : us) distances.push_back(std::abs(t - centre));
-  return middle(distances);
-}
+double Samples::mad() const { return us.empty() ? 0 : median_deviation(us); }
 
 double Samples::min() const { return us.empty() ? 0 : *std::min_element(us.begin(), us.end()); }
 

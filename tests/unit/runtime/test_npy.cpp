@@ -196,7 +196,7 @@ TEST_CASE("numpy reads what we write and we read what it writes") {
   const char* chosen = std::getenv("TENON_PYTHON");
   const std::string python = chosen ? chosen : "python3";
   if (std::system((python + " -c 'import numpy' 2>/dev/null").c_str()) != 0) {
-    WARN("skipped: " + python + " has no numpy (TENON_PYTHON names another python)");
+    WARN("SKIPPED: " + python + " has no numpy (TENON_PYTHON names another python)");
     return;
   }
   const Folder folder;
