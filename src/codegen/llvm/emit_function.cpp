@@ -1,0 +1,123 @@
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/Transforms/Utils/PromoteMemToReg.h>
+
+#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/machine.h"
+
+namespace tenon {
+
+Emitter::Emitter(const Program& program, const Target& target, const CodePlan& plan, llvm::Module& module,
+                 const std::string& symbol)
+    : program_(program),
+      target_(target),
+      plan_(plan),
+      module_(module),
+      context_(module.getContext()),
+      symbol_(symbol),
+      builder_(context_) {
+  llvm::FastMathFlags flags;
+  flags.setAllowContract();
+  builder_.setFastMathFlags(flags);
+}
+
+llvm::BasicBlock* Emitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(context_, name, frame_.function);
+}
+
+/// A function with the target's attributes and two blocks: "entry" for allocas and bases, "body" for the rest.
+llvm::Function* Emitter::begin_function(const std::string& name, llvm::FunctionType* type, bool is_entry) {
+  frame_ = Frame{};
+  const auto linkage = is_entry ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage;
+  llvm::Function* f = llvm::Function::Create(type, linkage, name, module_);
+  frame_.function = f;
+  f->setDoesNotThrow();
+  f->addFnAttr("target-cpu", machine_cpu());
+  f->addFnAttr("tune-cpu", tune_cpu(target_));
+  f->addFnAttr("target-features", feature_text(target_));
+  f->addFnAttr("prefer-vector-width", std::to_string(target_.vector_bits));
+  f->addFnAttr("min-legal-vector-width", std::to_string(target_.vector_bits));
+  llvm::BasicBlock* entry = new_block("entry");
+  llvm::BasicBlock* body = new_block("body");
+  builder_.SetInsertPoint(entry);
+  frame_.entry_end = builder_.CreateBr(body);
+  builder_.SetInsertPoint(body);
+  return f;
+}
+
+/// Register parts become SSA values; that they can is part of what this file promises.
+void Emitter::finish_function() {
+  for (const llvm::AllocaInst* part : frame_.register_parts) {
+    TENON_CHECK(llvm::isAllocaPromotable(part), "register buffer part \"{}\" has an address", part->getName().str());
+  }
+  if (frame_.register_parts.empty()) return;
+  llvm::DominatorTree dominators(*frame_.function);
+  llvm::PromoteMemToReg(frame_.register_parts, dominators);
+}
+
+/// Each buffer in memory is a scope of its own, apart from all others except workspace buffers that share
+/// bytes with it. (Arguments that are written overlap no other: the runtime refuses such calls.)
+void Emitter::make_alias_scopes() {
+  std::vector<const BufferNode*> buffers;
+  for (const Param& p : program_.params) buffers.push_back(p.buffer.get());
+  std::unordered_set<const BufferNode*> known(buffers.begin(), buffers.end());
+  walk(
+      program_.body,
+      [&](const Stmt& s) {
+        const Allocate* n = s.as<Allocate>();
+        if (n && !in_registers(*n->buffer) && known.insert(n->buffer.get()).second) buffers.push_back(n->buffer.get());
+        return true;
+      },
+      [](const Expr&) { return false; });
+  llvm::MDBuilder metadata(context_);
+  llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain(symbol_);
+  std::vector<llvm::Metadata*> scopes;
+  for (const BufferNode* b : buffers) {
+    scopes.push_back(metadata.createAnonymousAliasScope(domain, b->name));
+    scopes_[b] = llvm::MDNode::get(context_, scopes.back());
+  }
+  auto apart = [&](const BufferNode* a, const BufferNode* b) {
+    const auto x = plan_.slots.find(a), y = plan_.slots.find(b);
+    return x == plan_.slots.end() || y == plan_.slots.end() || !x->second.overlaps(y->second);
+  };
+  for (const BufferNode* b : buffers) {
+    std::vector<llvm::Metadata*> others;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i] != b && apart(b, buffers[i])) others.push_back(scopes[i]);
+    }
+    others_[b] = others.empty() ? nullptr : llvm::MDNode::get(context_, others);
+  }
+}
+
+void Emitter::emit_entry() {
+  llvm::Type* ptr = builder_.getPtrTy();
+  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {ptr, ptr, ptr, ptr, ptr}, false);
+  llvm::Function* f = begin_function(symbol_, type, true);
+  llvm::IRBuilder<> top(frame_.entry_end);
+  for (size_t i = 0; i < program_.params.size(); ++i) {
+    const BufferNode& b = *program_.params[i].buffer;
+    llvm::Value* place = top.CreateConstGEP1_64(ptr, f->getArg(0), i);
+    llvm::Value* pointer = top.CreateLoad(ptr, place, b.name);
+    frame_.depths[pointer] = 0;
+    frame_.homes[&b].pointer = pointer;
+  }
+  for (size_t i = 0; i < plan_.dims.size(); ++i) {
+    llvm::Value* place = top.CreateConstGEP1_64(top.getInt64Ty(), f->getArg(1), i);
+    llvm::Value* extent = top.CreateLoad(top.getInt64Ty(), place, plan_.dims[i].name());
+    frame_.depths[extent] = 0;
+    bind(plan_.dims[i], extent);
+  }
+  frame_.workspace = f->getArg(2);
+  frame_.parallel_for = f->getArg(3);
+  frame_.pool = f->getArg(4);
+  emit(program_.body);
+  builder_.CreateRet(builder_.getInt32(0));
+  finish_function();
+}
+
+void Emitter::run() {
+  make_alias_scopes();
+  emit_entry();
+}
+
+}  // namespace tenon

@@ -1,0 +1,193 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "codegen/llvm/emitter.h"
+
+namespace tenon {
+
+namespace {
+
+constexpr int kHarmlessBytes = 4096;
+
+// What a load reads whose value nobody will use.
+llvm::GlobalVariable* harmless_bytes(llvm::Module& module) {
+  constexpr const char* kName = "tenon_zeros";
+  if (auto* known = module.getGlobalVariable(kName, true)) return known;
+  auto* type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), kHarmlessBytes);
+  auto* zeros = new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::InternalLinkage,
+                                         llvm::ConstantAggregateZero::get(type), kName);
+  zeros->setAlignment(llvm::Align(64));
+  return zeros;
+}
+
+std::optional<int64_t> constant_stride(const std::optional<LaneForm>& form) {
+  if (!form || !form->stride.is_constant()) return std::nullopt;
+  return form->stride.constant;
+}
+
+}  // namespace
+
+const Emitter::Home& Emitter::home(const BufferNode& b) {
+  auto known = frame_.homes.find(&b);
+  TENON_CHECK(known != frame_.homes.end(), "buffer \"{}\" does not exist here", b.name);
+  return known->second;
+}
+
+void Emitter::note_alias(llvm::Instruction* access, const BufferNode& b) {
+  if (auto scope = scopes_.find(&b); scope != scopes_.end())
+    access->setMetadata(llvm::LLVMContext::MD_alias_scope, scope->second);
+  if (auto others = others_.find(&b); others != others_.end() && others->second)
+    access->setMetadata(llvm::LLVMContext::MD_noalias, others->second);
+}
+
+llvm::Value* Emitter::lane_mask(llvm::Value* mask, int lanes) {
+  return mask->getType()->isVectorTy() ? mask : splat(mask, lanes);
+}
+
+llvm::Value* Emitter::scalar_condition(llvm::Value* mask) {
+  return mask->getType()->isVectorTy() ? builder_.CreateOrReduce(mask) : mask;
+}
+
+llvm::Value* Emitter::guarded_pointer(llvm::Value* pointer, llvm::Value* condition) {
+  return condition ? builder_.CreateSelect(condition, pointer, harmless_bytes(module_)) : pointer;
+}
+
+llvm::Value* Emitter::emit_load(const Load& n, int lanes) {
+  const BufferNode& b = *n.buffer;
+  TENON_CHECK(n.indices.size() == 1, "load of \"{}\" with {} indices in flat code", b.name, n.indices.size());
+  llvm::Value* mask = n.mask.defined() ? emit(n.mask) : nullptr;
+  if (in_registers(b)) {
+    llvm::Value* value = read_register(b, register_indices(b, n.indices[0], lanes));
+    return mask ? builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType())) : value;
+  }
+  return lanes == 1 ? load_scalar(b, n.indices[0], mask) : load_vector(b, n.indices[0], lanes, mask);
+}
+
+llvm::Value* Emitter::load_scalar(const BufferNode& b, const Expr& index, llvm::Value* mask) {
+  const Linear at = linear(index);
+  llvm::Value* condition = predicate_ ? scalar_condition(predicate_) : nullptr;
+  if (mask) condition = condition ? builder_.CreateAnd(condition, mask) : mask;
+  llvm::Value* place = guarded_pointer(pointer(b, at), condition);
+  auto* load = builder_.CreateAlignedLoad(memory_type(b.dtype), place, alignment(b, at));
+  note_alias(load, b);
+  llvm::Value* value = from_memory(b.dtype, load);
+  return mask ? builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType())) : value;
+}
+
+llvm::Value* Emitter::load_vector(const BufferNode& b, const Expr& index, int lanes, llvm::Value* mask) {
+  const auto form = lane_form(index);
+  const auto stride = constant_stride(form);
+  llvm::Value* condition = nullptr;  // a scalar one, beside the lanes' mask
+  if (mask) mask = lane_mask(mask, lanes);
+  if (predicate_) {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(predicate_->getType());
+    if (type && static_cast<int>(type->getNumElements()) == lanes) {
+      mask = mask ? builder_.CreateAnd(mask, predicate_) : predicate_;
+    } else {
+      condition = scalar_condition(predicate_);
+    }
+  }
+  if (mask && condition) {
+    mask = builder_.CreateAnd(mask, splat(condition, lanes));
+    condition = nullptr;
+  }
+  const bool small = lanes * byte_size(b.dtype) <= kHarmlessBytes;
+  if (condition && (!small || !stride || *stride * *stride != 1)) mask = splat(condition, lanes);
+  if (stride == 1 || stride == -1) {
+    Linear base = form->base;
+    if (stride == -1) base.constant -= lanes - 1;
+    std::vector<int> reversed(lanes);
+    for (int i = 0; i < lanes; ++i) reversed[i] = lanes - 1 - i;
+    if (stride == -1 && mask) mask = builder_.CreateShuffleVector(mask, reversed);
+    llvm::Value* value = from_memory(b.dtype, load_contiguous(b, base, lanes, mask, condition));
+    return stride == -1 ? builder_.CreateShuffleVector(value, reversed) : value;
+  }
+  return from_memory(b.dtype, gather(b, lane_pointers(b, index, lanes), lanes, mask));
+}
+
+llvm::Value* Emitter::load_contiguous(const BufferNode& b, const Linear& base, int lanes, llvm::Value* mask,
+                                      llvm::Value* condition) {
+  llvm::Type* type = wide(memory_type(b.dtype), lanes);
+  const llvm::Align align = alignment(b, base);
+  llvm::Value* place = pointer(b, base);
+  llvm::Instruction* load = nullptr;
+  if (mask) load = builder_.CreateMaskedLoad(type, place, align, mask, llvm::Constant::getNullValue(type));
+  else load = builder_.CreateAlignedLoad(type, guarded_pointer(place, condition), align);
+  note_alias(load, b);
+  return load;
+}
+
+llvm::Value* Emitter::gather(const BufferNode& b, llvm::Value* pointers, int lanes, llvm::Value* mask) {
+  llvm::Type* type = wide(memory_type(b.dtype), lanes);
+  if (!mask) mask = llvm::ConstantInt::getTrue(wide(builder_.getInt1Ty(), lanes));
+  auto* load = builder_.CreateMaskedGather(type, pointers, llvm::Align(byte_size(b.dtype)), mask,
+                                           llvm::Constant::getNullValue(type));
+  note_alias(load, b);
+  return load;
+}
+
+// A common base and constant offsets where the form of the index allows it: the gather then needs one
+// register of 32-bit offsets.
+llvm::Value* Emitter::lane_pointers(const BufferNode& b, const Expr& index, int lanes) {
+  llvm::Type* element = memory_type(b.dtype);
+  if (const auto form = lane_form(index)) {
+    std::vector<llvm::Constant*> numbers;
+    for (int i = 0; i < lanes; ++i) numbers.push_back(builder_.getInt64(i));
+    llvm::Value* stride = splat(to_value(form->stride), lanes);
+    llvm::Value* offsets = builder_.CreateMul(stride, llvm::ConstantVector::get(numbers));
+    return builder_.CreateGEP(element, pointer(b, form->base), offsets);
+  }
+  return builder_.CreateGEP(element, home(b).pointer, emit(index));
+}
+
+void Emitter::emit_store(const Store& n) {
+  const BufferNode& b = *n.buffer;
+  TENON_CHECK(n.indices.size() == 1, "store to \"{}\" with {} indices in flat code", b.name, n.indices.size());
+  if (n.atomic) return store_atomic(n);
+  const int lanes = std::max(n.value.lanes(), n.indices[0].lanes());
+  llvm::Value* value = evaluate(n.value);
+  llvm::Value* mask = n.mask.defined() ? emit(n.mask) : nullptr;
+  if (n.value.lanes() != lanes) value = splat(value, lanes);
+  if (in_registers(b)) {
+    const auto at = register_indices(b, n.indices[0], lanes);
+    if (mask) value = builder_.CreateSelect(mask, value, read_register(b, at));
+    return write_register(b, at, value);
+  }
+  value = to_memory(b.dtype, value);
+  if (lanes == 1) store_scalar(b, n.indices[0], value, mask);
+  else store_vector(b, n.indices[0], value, mask ? lane_mask(mask, lanes) : nullptr, lanes);
+}
+
+void Emitter::store_scalar(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask) {
+  const Linear at = linear(index);
+  llvm::Value* place = pointer(b, at);
+  llvm::BasicBlock* after = nullptr;
+  if (mask) {
+    llvm::BasicBlock* store = new_block("store");
+    after = new_block("stored");
+    builder_.CreateCondBr(mask, store, after);
+    builder_.SetInsertPoint(store);
+  }
+  note_alias(builder_.CreateAlignedStore(value, place, alignment(b, at)), b);
+  if (after) {
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(after);
+  }
+}
+
+void Emitter::store_vector(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask, int lanes) {
+  const auto form = lane_form(index);
+  llvm::Instruction* store = nullptr;
+  if (constant_stride(form) == 1) {
+    llvm::Value* place = pointer(b, form->base);
+    const llvm::Align align = alignment(b, form->base);
+    if (mask) store = builder_.CreateMaskedStore(value, place, align, mask);
+    else store = builder_.CreateAlignedStore(value, place, align);
+  } else {  // in lane order where lanes meet
+    store = builder_.CreateMaskedScatter(value, lane_pointers(b, index, lanes), llvm::Align(byte_size(b.dtype)), mask);
+  }
+  note_alias(store, b);
+}
+
+}  // namespace tenon

@@ -1,0 +1,229 @@
+#include "codegen/llvm/plan.h"
+
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+#include <tenon/support/error.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kAlign = 64;
+
+int64_t constant_elements(const BufferNode& b) {
+  auto shape = const_shape(b.shape);
+  if (!shape) {
+    throw UserError(fmt::format(
+        "code generation: temporary \"{}\" has a size that is only known at the call; the workspace needs a "
+        "constant one\n  try: compute it inside a loop of constant extent, or inline it",
+        b.name));
+  }
+  return std::accumulate(shape->begin(), shape->end(), int64_t{1}, std::multiplies<>());
+}
+
+/// Stack-like: an Allocate stands behind those around it, siblings start at the same place. A subtree that
+/// stands twice in the program keeps the higher of its two places.
+class WorkspacePlanner {
+ public:
+  explicit WorkspacePlanner(CodePlan& plan) : plan_(plan) {}
+
+  void visit(const Stmt& s, int64_t offset, bool parallel) {
+    if (!s.defined()) return;
+    std::visit(overloaded{[&](const For& n) {
+                            const bool enters = n.mark == LoopMark::parallel && !parallel;
+                            visit(n.body, enters ? 0 : offset, parallel || enters);
+                          },
+                          [&](const Seq& n) {
+                            for (const Stmt& part : n.stmts) visit(part, offset, parallel);
+                          },
+                          [&](const If& n) {
+                            visit(n.then_case, offset, parallel);
+                            visit(n.else_case, offset, parallel);
+                          },
+                          [&](const Allocate& n) { visit(n.body, place(*n.buffer, offset, parallel), parallel); },
+                          [&](const LetStmt& n) { visit(n.body, offset, parallel); },
+                          [](const Store&) {}, [](const Evaluate&) {}, [](const Barrier&) {},
+                          [](const Stage&) {}},
+               s.node().v);
+  }
+
+ private:
+  int64_t place(const BufferNode& b, int64_t offset, bool parallel) {
+    if (in_registers(b)) return offset;
+    const int64_t bytes = constant_elements(b) * byte_size(b.dtype);
+    WorkspaceSlot& slot = plan_.slots[&b];
+    slot = {std::max(slot.offset, offset), bytes, parallel};
+    const int64_t end = (slot.offset + bytes + kAlign - 1) / kAlign * kAlign;
+    int64_t& total = parallel ? plan_.workspace.per_worker : plan_.workspace.shared;
+    total = std::max(total, end);
+    return end;
+  }
+
+  CodePlan& plan_;
+};
+
+/// Variables that reach the index of a register buffer, through lets too, and the lanes used on each buffer.
+class RegisterUses {
+ public:
+  RegisterUses(const Stmt& body, CodePlan& plan) : plan_(plan) {
+    collect_lets(body);
+    walk(
+        body,
+        [&](const Stmt& s) {
+          if (const Store* n = s.as<Store>()) note(*n->buffer, n->indices[0], n->value.lanes());
+          return true;
+        },
+        [&](const Expr& e) {
+          if (const Load* n = e.as<Load>()) note(*n->buffer, n->indices[0], e.lanes());
+          return true;
+        });
+  }
+
+  bool contains(const Var& v) const { return vars_.count(v.get()) > 0; }
+
+ private:
+  void collect_lets(const Stmt& body) {
+    walk(
+        body,
+        [&](const Stmt& s) {
+          if (const LetStmt* n = s.as<LetStmt>()) lets_[n->var.get()] = n->value;
+          return true;
+        },
+        [&](const Expr& e) {
+          if (const Let* n = e.as<Let>()) lets_[n->var.get()] = n->value;
+          return true;
+        });
+  }
+
+  void note(const BufferNode& b, const Expr& index, int lanes) {
+    if (!in_registers(b)) return;
+    int& width = plan_.register_lanes[&b];
+    width = width == 0 ? lanes : std::gcd(width, lanes);
+    add_vars(index);
+  }
+
+  void add_vars(const Expr& e) {
+    for (const Var& v : free_vars(e)) {
+      if (!vars_.insert(v.get()).second) continue;
+      if (auto let = lets_.find(v.get()); let != lets_.end()) add_vars(let->second);
+    }
+  }
+
+  CodePlan& plan_;
+  std::unordered_map<const VarNode*, Expr> lets_;
+  std::unordered_set<const VarNode*> vars_;
+};
+
+/// About how many machine instructions an expression becomes; scalar index arithmetic mostly folds away.
+int64_t instructions(const Expr& e) {
+  int64_t count = 0;
+  walk(e, [&](const Expr& n) {
+    const bool index = n.lanes() == 1 && n.dtype() == DType::i64;
+    if (const Load* l = n.as<Load>()) {
+      count += in_registers(*l->buffer) ? 0 : 1;
+      return l->mask.defined();
+    }
+    if (n.as<Call>()) count += 12 * n.lanes();
+    else if (n.as<Binary>() || n.as<Select>() || n.as<Unary>() || n.as<Cast>()) count += index ? 0 : 1;
+    else if (n.as<Broadcast>() || n.as<Shuffle>()) count += 1;
+    else if (n.as<VectorReduce>()) count += 8;
+    return true;
+  });
+  return count;
+}
+
+/// Chooses the loops that codegen expands, from the inside out.
+class UnrollPlanner {
+ public:
+  UnrollPlanner(CodePlan& plan, const RegisterUses& uses, bool optional)
+      : plan_(plan), uses_(uses), optional_(optional) {}
+
+  /// Instructions of `s`; nothing when a loop that must be expanded is too large.
+  int64_t cost(const Stmt& s) {
+    if (!s.defined()) return 0;
+    if (auto known = costs_.find(s.get()); known != costs_.end()) return known->second;
+    const int64_t result = std::visit(
+        overloaded{[&](const For& n) { return loop_cost(n); },
+                   [&](const Seq& n) {
+                     int64_t sum = 0;
+                     for (const Stmt& part : n.stmts) sum += cost(part);
+                     return sum;
+                   },
+                   [&](const If& n) { return 2 + instructions(n.condition) + cost(n.then_case) + cost(n.else_case); },
+                   [&](const Allocate& n) { return cost(n.body); },
+                   [&](const LetStmt& n) { return instructions(n.value) + cost(n.body); },
+                   [&](const Store& n) { return instructions(n.value) + (in_registers(*n.buffer) ? 0 : 1); },
+                   [&](const Evaluate& n) { return instructions(n.value); },
+                   [](const Barrier&) { return int64_t{0}; }, [](const Stage&) { return int64_t{0}; }},
+        s.node().v);
+    costs_[s.get()] = result;
+    return result;
+  }
+
+  const std::string& failure() const { return failure_; }
+
+ private:
+  int64_t loop_cost(const For& n) {
+    const int64_t body = std::max<int64_t>(1, cost(n.body));
+    const bool needed = uses_.contains(n.var);
+    const auto extent = as_int(n.extent);
+    const bool wanted = optional_ && n.mark == LoopMark::unroll;
+    if (!needed && !(wanted && extent)) return body + 3;
+    if (!extent) {
+      throw UserError(fmt::format(
+          "code generation: loop \"{}\" indexes a register buffer, so it must be unrolled, but its extent {} is "
+          "not a constant\n  try: put the buffer in global scope, or split the loop by a constant",
+          n.var.name(), print(n.extent)));
+    }
+    const bool fits = *extent <= kMaxUnrolledIterations && *extent * body <= kMaxUnrolledInstructions;
+    if (!fits && !needed) return body + 3;
+    if (!fits && failure_.empty()) {
+      failure_ = fmt::format(
+          "code generation: loop \"{}\" indexes a register buffer, so it must be unrolled: {} iterations of about "
+          "{} instructions; at most {} iterations and {} instructions are expanded\n  try: a smaller register tile, "
+          "or global scope for the buffer",
+          n.var.name(), *extent, body, kMaxUnrolledIterations, kMaxUnrolledInstructions);
+    }
+    plan_.unrolled.insert(&n);
+    return *extent * body;
+  }
+
+  CodePlan& plan_;
+  const RegisterUses& uses_;
+  const bool optional_;
+  std::unordered_map<const StmtNode*, int64_t> costs_;
+  std::string failure_;
+};
+
+void plan_unrolling(const Stmt& body, const RegisterUses& uses, CodePlan& plan) {
+  for (bool optional : {true, false}) {
+    plan.unrolled.clear();
+    UnrollPlanner planner(plan, uses, optional);
+    planner.cost(body);
+    if (planner.failure().empty()) return;
+    if (!optional) throw UserError(planner.failure());
+  }
+}
+
+}  // namespace
+
+CodePlan plan_code(const Program& flat) {
+  CodePlan plan;
+  for (const Param& p : flat.params) {
+    for (const Expr& extent : p.buffer->shape) {
+      for (const Var& v : free_vars(extent)) {
+        const bool known = std::any_of(plan.dims.begin(), plan.dims.end(),
+                                       [&](const Var& d) { return d.same_as(v); });
+        if (!known) plan.dims.push_back(v);
+      }
+    }
+  }
+  WorkspacePlanner(plan).visit(flat.body, 0, false);
+  const RegisterUses uses(flat.body, plan);
+  plan_unrolling(flat.body, uses, plan);
+  return plan;
+}
+
+}  // namespace tenon
