@@ -38,8 +38,9 @@ Translation translate(const Program& flat, const Target& target, const CodegenOp
     std::string problem;
     llvm::raw_string_ostream out(problem);
     if (llvm::verifyModule(*t.module, &out)) {
-      throw InternalError(fmt::format("code generation for \"{}\" gave a module that LLVM refuses: {}\n{}", flat.name,
-                                      problem, text_of(*t.module)));
+      throw InternalError(
+          fmt::format("code generation for \"{}\" gave a module that LLVM refuses: {}\n{}",
+                      flat.name, problem, text_of(*t.module)));
     }
   }
   run_passes(*t.module, *t.machine);
@@ -48,16 +49,19 @@ Translation translate(const Program& flat, const Target& target, const CodegenOp
 
 }  // namespace
 
-ObjectCode generate_object(const Program& flat, const Target& target, const CodegenOptions& options) {
+ObjectCode generate_object(const Program& flat, const Target& target,
+                           const CodegenOptions& options) {
   const Translation t = translate(flat, target, options);
   return {emit_machine_code(*t.module, *t.machine, false), options.symbol, t.workspace};
 }
 
-std::string generate_llvm_ir(const Program& flat, const Target& target, const CodegenOptions& options) {
+std::string generate_llvm_ir(const Program& flat, const Target& target,
+                             const CodegenOptions& options) {
   return text_of(*translate(flat, target, options).module);
 }
 
-std::string generate_assembly(const Program& flat, const Target& target, const CodegenOptions& options) {
+std::string generate_assembly(const Program& flat, const Target& target,
+                              const CodegenOptions& options) {
   const Translation t = translate(flat, target, options);
   return emit_machine_code(*t.module, *t.machine, true);
 }

@@ -6,8 +6,9 @@
 
 namespace tenon {
 
-/// Global-scope Allocates of a flat program live in the caller's workspace: those outside parallel loops once, those
-/// inside once per worker. Total bytes = shared + workers * per_worker; all offsets are 64-byte aligned.
+/// Global-scope Allocates of a flat program live in the caller's workspace: those outside parallel
+/// loops once, those inside once per worker. Total bytes = shared + workers * per_worker; all
+/// offsets are 64-byte aligned.
 struct WorkspaceBytes {
   int64_t shared = 0;
   int64_t per_worker = 0;
@@ -24,12 +25,16 @@ struct CodegenOptions {
   bool verify_module = true;
 };
 
-/// Flat function -> machine code for `target`. Thread-safe; each call has an LLVM context of its own.
-ObjectCode generate_object(const Program& flat, const Target& target, const CodegenOptions& options = {});
+/// Flat function -> machine code for `target`. Thread-safe; each call has an LLVM context of its
+/// own.
+ObjectCode generate_object(const Program& flat, const Target& target,
+                           const CodegenOptions& options = {});
 
 /// The same up to LLVM IR after passes, or to assembly text, for people.
-std::string generate_llvm_ir(const Program& flat, const Target& target, const CodegenOptions& options = {});
-std::string generate_assembly(const Program& flat, const Target& target, const CodegenOptions& options = {});
+std::string generate_llvm_ir(const Program& flat, const Target& target,
+                             const CodegenOptions& options = {});
+std::string generate_assembly(const Program& flat, const Target& target,
+                              const CodegenOptions& options = {});
 
 /// Machine code made executable in this process; unloaded with the last handle.
 struct LoadedCode {

@@ -13,19 +13,22 @@ struct Update {
 Update update_of(const Store& n) {
   auto is_element = [&](const Expr& e) {
     const Load* load = e.as<Load>();
-    return load && load->buffer.same_as(n.buffer) && structural_equal(load->indices[0], n.indices[0]);
+    return load && load->buffer.same_as(n.buffer) &&
+           structural_equal(load->indices[0], n.indices[0]);
   };
   if (const Binary* value = n.value.as<Binary>()) {
     const BinaryOp op = value->op;
-    const bool commutes = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::min || op == BinaryOp::max ||
-                          op == BinaryOp::logical_and || op == BinaryOp::logical_or;
+    const bool commutes = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::min ||
+                          op == BinaryOp::max || op == BinaryOp::logical_and ||
+                          op == BinaryOp::logical_or;
     if (commutes && is_element(value->a)) return {op, value->b};
     if (commutes && is_element(value->b)) return {op, value->a};
   }
-  throw InternalError(fmt::format(
-      "code generation: an atomic store to \"{}\" must update the element it reads, b[i] = b[i] op x with a "
-      "commutative op; got {}",
-      n.buffer->name, print(n.value)));
+  throw InternalError(
+      fmt::format("code generation: an atomic store to \"{}\" must update the element it reads, "
+                  "b[i] = b[i] op x with a "
+                  "commutative op; got {}",
+                  n.buffer->name, print(n.value)));
 }
 
 }  // namespace
@@ -37,7 +40,8 @@ void Emitter::store_atomic(const Store& n) {
   const int lanes = n.value.lanes();
   llvm::Value* operand = evaluate(update.operand);
   llvm::Value* mask = n.mask.defined() ? emit(n.mask) : nullptr;
-  llvm::Value* pointers = lanes == 1 ? pointer(b, linear(n.indices[0])) : lane_pointers(b, n.indices[0], lanes);
+  llvm::Value* pointers =
+      lanes == 1 ? pointer(b, linear(n.indices[0])) : lane_pointers(b, n.indices[0], lanes);
   auto lane_of = [&](llvm::Value* v, int lane) {
     return v->getType()->isVectorTy() ? builder_.CreateExtractElement(v, lane) : v;
   };
@@ -72,7 +76,8 @@ void Emitter::update_atomically(DType t, BinaryOp op, llvm::Value* pointer, llvm
   seen->addIncoming(first, before);
   llvm::Value* old = from_memory(t, builder_.CreateBitCast(seen, memory));
   llvm::Value* fresh = to_memory(t, binary_op(op, {t, 1}, old, operand));
-  auto* swap = builder_.CreateAtomicCmpXchg(pointer, seen, builder_.CreateBitCast(fresh, word), align, order, order);
+  auto* swap = builder_.CreateAtomicCmpXchg(pointer, seen, builder_.CreateBitCast(fresh, word),
+                                            align, order, order);
   seen->addIncoming(builder_.CreateExtractValue(swap, 0), builder_.GetInsertBlock());
   builder_.CreateCondBr(builder_.CreateExtractValue(swap, 1), done, retry);
   builder_.SetInsertPoint(done);

@@ -88,18 +88,28 @@ llvm::Value* Emitter::emit_node(const Expr& e) {
           [&](const FloatImm& n) -> llvm::Value* { return float_splat(t, n.value); },
           [&](const VarRef& n) -> llvm::Value* {
             auto known = frame_.vars.find(n.var.get());
-            TENON_CHECK(known != frame_.vars.end(), "variable \"{}\" is not bound here", n.var.name());
+            TENON_CHECK(known != frame_.vars.end(), "variable \"{}\" is not bound here",
+                        n.var.name());
             return known->second;
           },
           [&](const Binary& n) -> llvm::Value* { return emit_binary(e, n); },
           [&](const Unary& n) -> llvm::Value* { return unary_op(n.op, n.a.type(), emit(n.a)); },
           [&](const Select& n) -> llvm::Value* { return emit_select(n); },
-          [&](const Cast& n) -> llvm::Value* { return convert(n.value.type(), t.dtype, emit(n.value)); },
+          [&](const Cast& n) -> llvm::Value* {
+            return convert(n.value.type(), t.dtype, emit(n.value));
+          },
+          [&](const Bitcast& n) -> llvm::Value* {
+            llvm::Value* bits = to_memory(n.value.dtype(), emit(n.value));
+            return from_memory(t.dtype,
+                               builder_.CreateBitCast(bits, wide(memory_type(t.dtype), t.lanes)));
+          },
           [&](const Load& n) -> llvm::Value* { return emit_load(n, t.lanes); },
           [&](const Call& n) -> llvm::Value* { return emit_call(e, n); },
           [&](const Ramp&) -> llvm::Value* { return lane_indices(e); },
           [&](const Broadcast& n) -> llvm::Value* { return splat(emit(n.value), n.lanes); },
-          [&](const Reduce&) -> llvm::Value* { throw InternalError("code generation: Reduce in flat code"); },
+          [&](const Reduce&) -> llvm::Value* {
+            throw InternalError("code generation: Reduce in flat code");
+          },
           [&](const Let& n) -> llvm::Value* { return emit_let(n); },
           [&](const VectorReduce& n) -> llvm::Value* { return emit_vector_reduce(n); },
           [&](const Shuffle& n) -> llvm::Value* {
@@ -111,24 +121,29 @@ llvm::Value* Emitter::emit_node(const Expr& e) {
       e.node().v);
 }
 
-// The second operand of a logical operation may rely on the first (`i < n && a[i] > 0`): its loads run only
-// where it decides.
+// The second operand of a logical operation may rely on the first (`i < n && a[i] > 0`): its loads
+// run only where it decides.
 llvm::Value* Emitter::emit_binary(const Expr& e, const Binary& n) {
   if (e.type() == Type{DType::i64, 1} && n.op <= BinaryOp::mul) return to_value(linear(e));
   llvm::Value* a = emit(n.a);
   llvm::Value* b = nullptr;
-  if (n.op == BinaryOp::logical_and && has_load(n.b)) b = under_predicate(a, n.b);
-  else if (n.op == BinaryOp::logical_or && has_load(n.b)) b = under_predicate(builder_.CreateNot(a), n.b);
-  else b = emit(n.b);
+  if (n.op == BinaryOp::logical_and && has_load(n.b))
+    b = under_predicate(a, n.b);
+  else if (n.op == BinaryOp::logical_or && has_load(n.b))
+    b = under_predicate(builder_.CreateNot(a), n.b);
+  else
+    b = emit(n.b);
   return binary_op(n.op, n.a.type(), a, b);
 }
 
 // Without branches: loads of a side that is not chosen are masked, or read a harmless place.
 llvm::Value* Emitter::emit_select(const Select& n) {
   llvm::Value* condition = emit(n.condition);
-  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) return emit(known->isOne() ? n.yes : n.no);
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition))
+    return emit(known->isOne() ? n.yes : n.no);
   llvm::Value* yes = has_load(n.yes) ? under_predicate(condition, n.yes) : emit(n.yes);
-  llvm::Value* no = has_load(n.no) ? under_predicate(builder_.CreateNot(condition), n.no) : emit(n.no);
+  llvm::Value* no =
+      has_load(n.no) ? under_predicate(builder_.CreateNot(condition), n.no) : emit(n.no);
   return builder_.CreateSelect(condition, yes, no);
 }
 
@@ -139,7 +154,9 @@ llvm::Value* Emitter::under_predicate(llvm::Value* condition, const Expr& e) {
   } else if (outer->getType() == condition->getType()) {
     predicate_ = builder_.CreateAnd(outer, condition);
   } else if (!outer->getType()->isVectorTy()) {
-    predicate_ = builder_.CreateAnd(lane_mask(outer, llvm::cast<llvm::FixedVectorType>(condition->getType())->getNumElements()), condition);
+    predicate_ = builder_.CreateAnd(
+        lane_mask(outer, llvm::cast<llvm::FixedVectorType>(condition->getType())->getNumElements()),
+        condition);
   } else {  // a scalar question inside a vector one: it concerns every lane alike
     predicate_ = builder_.CreateAnd(scalar_condition(outer), condition);
   }
@@ -198,8 +215,8 @@ llvm::Value* Emitter::emit_call(const Expr& e, const Call& n) {
   return round_to(t.dtype, result);
 }
 
-// Halves are combined until one lane is left; an odd last lane joins at the end. (The reduction intrinsics
-// become scalar chains for min and max that propagate NaN.)
+// Halves are combined until one lane is left; an odd last lane joins at the end. (The reduction
+// intrinsics become scalar chains for min and max that propagate NaN.)
 llvm::Value* Emitter::emit_vector_reduce(const VectorReduce& n) {
   llvm::Value* value = emit(n.value);
   const DType dtype = n.value.dtype();

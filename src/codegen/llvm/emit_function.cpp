@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-Emitter::Emitter(const Program& program, const Target& target, const CodePlan& plan, llvm::Module& module,
-                 const std::string& symbol)
+Emitter::Emitter(const Program& program, const Target& target, const CodePlan& plan,
+                 llvm::Module& module, const std::string& symbol)
     : program_(program),
       target_(target),
       plan_(plan),
@@ -25,8 +25,10 @@ llvm::BasicBlock* Emitter::new_block(const char* name) {
   return llvm::BasicBlock::Create(context_, name, frame_.function);
 }
 
-/// A function with the target's attributes and two blocks: "entry" for allocas and bases, "body" for the rest.
-llvm::Function* Emitter::begin_function(const std::string& name, llvm::FunctionType* type, bool is_entry) {
+/// A function with the target's attributes and two blocks: "entry" for allocas and bases, "body"
+/// for the rest.
+llvm::Function* Emitter::begin_function(const std::string& name, llvm::FunctionType* type,
+                                        bool is_entry) {
   frame_ = Frame{};
   const auto linkage = is_entry ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage;
   llvm::Function* f = llvm::Function::Create(type, linkage, name, module_);
@@ -48,15 +50,17 @@ llvm::Function* Emitter::begin_function(const std::string& name, llvm::FunctionT
 /// Register parts become SSA values; that they can is part of what this file promises.
 void Emitter::finish_function() {
   for (const llvm::AllocaInst* part : frame_.register_parts) {
-    TENON_CHECK(llvm::isAllocaPromotable(part), "register buffer part \"{}\" has an address", part->getName().str());
+    TENON_CHECK(llvm::isAllocaPromotable(part), "register buffer part \"{}\" has an address",
+                part->getName().str());
   }
   if (frame_.register_parts.empty()) return;
   llvm::DominatorTree dominators(*frame_.function);
   llvm::PromoteMemToReg(frame_.register_parts, dominators);
 }
 
-/// Each buffer in memory is a scope of its own, apart from all others except workspace buffers that share
-/// bytes with it. (Arguments that are written overlap no other: the runtime refuses such calls.)
+/// Each buffer in memory is a scope of its own, apart from all others except workspace buffers that
+/// share bytes with it. (Arguments that are written overlap no other: the runtime refuses such
+/// calls.)
 void Emitter::make_alias_scopes() {
   std::vector<const BufferNode*> buffers;
   for (const Param& p : program_.params) buffers.push_back(p.buffer.get());
@@ -65,7 +69,8 @@ void Emitter::make_alias_scopes() {
       program_.body,
       [&](const Stmt& s) {
         const Allocate* n = s.as<Allocate>();
-        if (n && !in_registers(*n->buffer) && known.insert(n->buffer.get()).second) buffers.push_back(n->buffer.get());
+        if (n && !in_registers(*n->buffer) && known.insert(n->buffer.get()).second)
+          buffers.push_back(n->buffer.get());
         return true;
       },
       [](const Expr&) { return false; });

@@ -53,20 +53,23 @@ llvm::Value* Emitter::integer_op(BinaryOp op, Type t, llvm::Value* a, llvm::Valu
   throw InternalError(fmt::format("code generation: {} of {}", name(op), name(t.dtype)));
 }
 
-// The hardware faults on division by 0 and on lowest / -1: divisors 0 and -1 are replaced by 1 and the
-// quotient by -1 is the wrapped negation. Division by 0 has no defined value; here it gives a / 1.
+// The hardware faults on division by 0 and on lowest / -1: divisors 0 and -1 are replaced by 1 and
+// the quotient by -1 is the wrapped negation. Division by 0 has no defined value; here it gives a
+// / 1.
 llvm::Value* Emitter::divide(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b) {
   const bool remainder = op == BinaryOp::floor_mod || op == BinaryOp::trunc_mod;
   const bool floors = op == BinaryOp::floor_div || op == BinaryOp::floor_mod;
   llvm::Constant* zero = int_splat(t, 0);
   llvm::Constant* one = int_splat(t, 1);
   const llvm::ConstantInt* constant = constant_of(b);
-  const bool known = constant && !constant->isZero() && !(is_signed_int(t.dtype) && constant->isMinusOne());
+  const bool known =
+      constant && !constant->isZero() && !(is_signed_int(t.dtype) && constant->isMinusOne());
   if (!is_signed_int(t.dtype)) {
     llvm::Value* safe = known ? b : builder_.CreateSelect(builder_.CreateICmpEQ(b, zero), one, b);
     return remainder ? builder_.CreateURem(a, safe) : builder_.CreateUDiv(a, safe);
   }
-  if (known && floors && constant->getValue().isStrictlyPositive() && constant->getValue().isPowerOf2()) {  // a positive power of two
+  if (known && floors && constant->getValue().isStrictlyPositive() &&
+      constant->getValue().isPowerOf2()) {  // a positive power of two
     const int shift = static_cast<int>(constant->getValue().logBase2());
     if (remainder) return builder_.CreateAnd(a, int_splat(t, (int64_t{1} << shift) - 1));
     return builder_.CreateAShr(a, int_splat(t, shift));
@@ -82,8 +85,10 @@ llvm::Value* Emitter::divide(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b
   if (floors) {
     llvm::Value* differ = builder_.CreateICmpSLT(builder_.CreateXor(r, safe), zero);
     llvm::Value* low = builder_.CreateAnd(builder_.CreateICmpNE(r, zero), differ);
-    if (remainder) r = builder_.CreateSelect(low, builder_.CreateAdd(r, safe), r);
-    else q = builder_.CreateSelect(low, builder_.CreateSub(q, one), q);
+    if (remainder)
+      r = builder_.CreateSelect(low, builder_.CreateAdd(r, safe), r);
+    else
+      q = builder_.CreateSelect(low, builder_.CreateSub(q, one), q);
   }
   if (remainder) return r;  // by -1 and by 1 it is 0
   return known ? q : builder_.CreateSelect(minus, builder_.CreateNeg(a), q);

@@ -39,15 +39,18 @@ Linear sum(Linear a, const Linear& b, int64_t sign = 1) {
 }  // namespace
 
 Linear Emitter::linear_value(llvm::Value* v) {
-  if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v)) return {constant->getSExtValue(), {}};
+  if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v))
+    return {constant->getSExtValue(), {}};
   return {0, {{v, 1}}};
 }
 
-/// The scalar i64 `e` as a sum; products distribute over a sum so that each term can leave its own loops.
+/// The scalar i64 `e` as a sum; products distribute over a sum so that each term can leave its own
+/// loops.
 Linear Emitter::linear(const Expr& e) {
   if (const IntImm* n = e.as<IntImm>()) return {n->value, {}};
   if (const VarRef* n = e.as<VarRef>()) {
-    if (auto known = frame_.linear_vars.find(n->var.get()); known != frame_.linear_vars.end()) return known->second;
+    if (auto known = frame_.linear_vars.find(n->var.get()); known != frame_.linear_vars.end())
+      return known->second;
   }
   const Binary* n = e.as<Binary>();
   if (!n || n->op > BinaryOp::mul) return linear_value(emit(e));
@@ -60,7 +63,8 @@ Linear Emitter::linear(const Expr& e) {
   const Linear& many = a.terms.size() < b.terms.size() ? b : a;
   llvm::Value* factor = to_value(&many == &a ? b : a);
   Linear product;
-  for (const Linear::Term& t : many.terms) add_term(product, builder_.CreateMul(t.value, factor), t.coefficient);
+  for (const Linear::Term& t : many.terms)
+    add_term(product, builder_.CreateMul(t.value, factor), t.coefficient);
   add_term(product, factor, many.constant);
   return product;
 }
@@ -68,8 +72,9 @@ Linear Emitter::linear(const Expr& e) {
 llvm::Value* Emitter::to_value(const Linear& l) {
   llvm::Value* total = nullptr;
   for (const Linear::Term& t : l.terms) {
-    llvm::Value* part =
-        t.coefficient == 1 ? t.value : builder_.CreateMul(t.value, builder_.getInt64(t.coefficient));
+    llvm::Value* part = t.coefficient == 1
+                            ? t.value
+                            : builder_.CreateMul(t.value, builder_.getInt64(t.coefficient));
     total = total ? builder_.CreateAdd(total, part) : part;
   }
   if (!total) return builder_.getInt64(l.constant);
@@ -86,7 +91,8 @@ std::optional<LaneForm> Emitter::lane_form(const Expr& e) {
   const auto b = lane_form(n->b);
   if (!a || !b) return std::nullopt;
   if (n->op == BinaryOp::add) return LaneForm{sum(a->base, b->base), sum(a->stride, b->stride)};
-  if (n->op == BinaryOp::sub) return LaneForm{sum(a->base, b->base, -1), sum(a->stride, b->stride, -1)};
+  if (n->op == BinaryOp::sub)
+    return LaneForm{sum(a->base, b->base, -1), sum(a->stride, b->stride, -1)};
   auto is_number = [](const LaneForm& f) {
     return f.base.is_constant() && f.stride.is_constant() && f.stride.constant == 0;
   };
@@ -108,14 +114,14 @@ llvm::Value* Emitter::lane_indices(const Expr& e) {
   return builder_.CreateAdd(base, builder_.CreateMul(stride, llvm::ConstantVector::get(numbers)));
 }
 
-/// The innermost loop that `v` changes in, as far as one can see: arithmetic on loop variables, arguments and
-/// constants; anything else counts as changing in the current loop.
+/// The innermost loop that `v` changes in, as far as one can see: arithmetic on loop variables,
+/// arguments and constants; anything else counts as changing in the current loop.
 int Emitter::depth_of(llvm::Value* v) {
   if (llvm::isa<llvm::Constant>(v) || llvm::isa<llvm::Argument>(v)) return 0;
   if (auto known = frame_.depths.find(v); known != frame_.depths.end()) return known->second;
   int depth = frame_.loop_depth;
-  const bool arithmetic =
-      llvm::isa<llvm::BinaryOperator>(v) || llvm::isa<llvm::CastInst>(v) || llvm::isa<llvm::SelectInst>(v) || llvm::isa<llvm::CmpInst>(v);
+  const bool arithmetic = llvm::isa<llvm::BinaryOperator>(v) || llvm::isa<llvm::CastInst>(v) ||
+                          llvm::isa<llvm::SelectInst>(v) || llvm::isa<llvm::CmpInst>(v);
   if (arithmetic) {
     depth = 0;
     for (llvm::Value* operand : llvm::cast<llvm::Instruction>(v)->operands())
@@ -124,8 +130,9 @@ int Emitter::depth_of(llvm::Value* v) {
   return frame_.depths[v] = depth;
 }
 
-/// base + outermost terms + ... + innermost terms + constant, one address computation per loop depth: LICM
-/// then moves each to its loop and accesses that differ by constants share one register.
+/// base + outermost terms + ... + innermost terms + constant, one address computation per loop
+/// depth: LICM then moves each to its loop and accesses that differ by constants share one
+/// register.
 llvm::Value* Emitter::pointer(const BufferNode& b, const Linear& index) {
   llvm::Value* at = home(b).pointer;
   llvm::Type* element = memory_type(b.dtype);
@@ -138,10 +145,12 @@ llvm::Value* Emitter::pointer(const BufferNode& b, const Linear& index) {
     }
     at = builder_.CreateGEP(element, at, to_value(part));
   }
-  return index.constant == 0 ? at : builder_.CreateGEP(element, at, builder_.getInt64(index.constant));
+  return index.constant == 0 ? at
+                             : builder_.CreateGEP(element, at, builder_.getInt64(index.constant));
 }
 
-/// What is known of the address: a caller's array is aligned to its element, the workspace to 64 bytes.
+/// What is known of the address: a caller's array is aligned to its element, the workspace to 64
+/// bytes.
 llvm::Align Emitter::alignment(const BufferNode& b, const Linear& index) {
   const uint64_t size = byte_size(b.dtype);
   if (!plan_.slots.count(&b)) return llvm::Align(size);

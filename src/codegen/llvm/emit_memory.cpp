@@ -55,13 +55,16 @@ llvm::Value* Emitter::guarded_pointer(llvm::Value* pointer, llvm::Value* conditi
 
 llvm::Value* Emitter::emit_load(const Load& n, int lanes) {
   const BufferNode& b = *n.buffer;
-  TENON_CHECK(n.indices.size() == 1, "load of \"{}\" with {} indices in flat code", b.name, n.indices.size());
+  TENON_CHECK(n.indices.size() == 1, "load of \"{}\" with {} indices in flat code", b.name,
+              n.indices.size());
   llvm::Value* mask = n.mask.defined() ? emit(n.mask) : nullptr;
   if (in_registers(b)) {
     llvm::Value* value = read_register(b, register_indices(b, n.indices[0], lanes));
-    return mask ? builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType())) : value;
+    return mask ? builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()))
+                : value;
   }
-  return lanes == 1 ? load_scalar(b, n.indices[0], mask) : load_vector(b, n.indices[0], lanes, mask);
+  return lanes == 1 ? load_scalar(b, n.indices[0], mask)
+                    : load_vector(b, n.indices[0], lanes, mask);
 }
 
 llvm::Value* Emitter::load_scalar(const BufferNode& b, const Expr& index, llvm::Value* mask) {
@@ -72,10 +75,12 @@ llvm::Value* Emitter::load_scalar(const BufferNode& b, const Expr& index, llvm::
   auto* load = builder_.CreateAlignedLoad(memory_type(b.dtype), place, alignment(b, at));
   note_alias(load, b);
   llvm::Value* value = from_memory(b.dtype, load);
-  return mask ? builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType())) : value;
+  return mask ? builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()))
+              : value;
 }
 
-llvm::Value* Emitter::load_vector(const BufferNode& b, const Expr& index, int lanes, llvm::Value* mask) {
+llvm::Value* Emitter::load_vector(const BufferNode& b, const Expr& index, int lanes,
+                                  llvm::Value* mask) {
   const auto form = lane_form(index);
   const auto stride = constant_stride(form);
   llvm::Value* condition = nullptr;  // a scalar one, beside the lanes' mask
@@ -106,19 +111,22 @@ llvm::Value* Emitter::load_vector(const BufferNode& b, const Expr& index, int la
   return from_memory(b.dtype, gather(b, lane_pointers(b, index, lanes), lanes, mask));
 }
 
-llvm::Value* Emitter::load_contiguous(const BufferNode& b, const Linear& base, int lanes, llvm::Value* mask,
-                                      llvm::Value* condition) {
+llvm::Value* Emitter::load_contiguous(const BufferNode& b, const Linear& base, int lanes,
+                                      llvm::Value* mask, llvm::Value* condition) {
   llvm::Type* type = wide(memory_type(b.dtype), lanes);
   const llvm::Align align = alignment(b, base);
   llvm::Value* place = pointer(b, base);
   llvm::Instruction* load = nullptr;
-  if (mask) load = builder_.CreateMaskedLoad(type, place, align, mask, llvm::Constant::getNullValue(type));
-  else load = builder_.CreateAlignedLoad(type, guarded_pointer(place, condition), align);
+  if (mask)
+    load = builder_.CreateMaskedLoad(type, place, align, mask, llvm::Constant::getNullValue(type));
+  else
+    load = builder_.CreateAlignedLoad(type, guarded_pointer(place, condition), align);
   note_alias(load, b);
   return load;
 }
 
-llvm::Value* Emitter::gather(const BufferNode& b, llvm::Value* pointers, int lanes, llvm::Value* mask) {
+llvm::Value* Emitter::gather(const BufferNode& b, llvm::Value* pointers, int lanes,
+                             llvm::Value* mask) {
   llvm::Type* type = wide(memory_type(b.dtype), lanes);
   if (!mask) mask = llvm::ConstantInt::getTrue(wide(builder_.getInt1Ty(), lanes));
   auto* load = builder_.CreateMaskedGather(type, pointers, llvm::Align(byte_size(b.dtype)), mask,
@@ -127,8 +135,8 @@ llvm::Value* Emitter::gather(const BufferNode& b, llvm::Value* pointers, int lan
   return load;
 }
 
-// A common base and constant offsets where the form of the index allows it: the gather then needs one
-// register of 32-bit offsets.
+// A common base and constant offsets where the form of the index allows it: the gather then needs
+// one register of 32-bit offsets.
 llvm::Value* Emitter::lane_pointers(const BufferNode& b, const Expr& index, int lanes) {
   llvm::Type* element = memory_type(b.dtype);
   if (const auto form = lane_form(index)) {
@@ -143,7 +151,8 @@ llvm::Value* Emitter::lane_pointers(const BufferNode& b, const Expr& index, int 
 
 void Emitter::emit_store(const Store& n) {
   const BufferNode& b = *n.buffer;
-  TENON_CHECK(n.indices.size() == 1, "store to \"{}\" with {} indices in flat code", b.name, n.indices.size());
+  TENON_CHECK(n.indices.size() == 1, "store to \"{}\" with {} indices in flat code", b.name,
+              n.indices.size());
   if (n.atomic) return store_atomic(n);
   const int lanes = std::max(n.value.lanes(), n.indices[0].lanes());
   llvm::Value* value = evaluate(n.value);
@@ -155,11 +164,14 @@ void Emitter::emit_store(const Store& n) {
     return write_register(b, at, value);
   }
   value = to_memory(b.dtype, value);
-  if (lanes == 1) store_scalar(b, n.indices[0], value, mask);
-  else store_vector(b, n.indices[0], value, mask ? lane_mask(mask, lanes) : nullptr, lanes);
+  if (lanes == 1)
+    store_scalar(b, n.indices[0], value, mask);
+  else
+    store_vector(b, n.indices[0], value, mask ? lane_mask(mask, lanes) : nullptr, lanes);
 }
 
-void Emitter::store_scalar(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask) {
+void Emitter::store_scalar(const BufferNode& b, const Expr& index, llvm::Value* value,
+                           llvm::Value* mask) {
   const Linear at = linear(index);
   llvm::Value* place = pointer(b, at);
   llvm::BasicBlock* after = nullptr;
@@ -176,16 +188,20 @@ void Emitter::store_scalar(const BufferNode& b, const Expr& index, llvm::Value* 
   }
 }
 
-void Emitter::store_vector(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask, int lanes) {
+void Emitter::store_vector(const BufferNode& b, const Expr& index, llvm::Value* value,
+                           llvm::Value* mask, int lanes) {
   const auto form = lane_form(index);
   llvm::Instruction* store = nullptr;
   if (constant_stride(form) == 1) {
     llvm::Value* place = pointer(b, form->base);
     const llvm::Align align = alignment(b, form->base);
-    if (mask) store = builder_.CreateMaskedStore(value, place, align, mask);
-    else store = builder_.CreateAlignedStore(value, place, align);
+    if (mask)
+      store = builder_.CreateMaskedStore(value, place, align, mask);
+    else
+      store = builder_.CreateAlignedStore(value, place, align);
   } else {  // in lane order where lanes meet
-    store = builder_.CreateMaskedScatter(value, lane_pointers(b, index, lanes), llvm::Align(byte_size(b.dtype)), mask);
+    store = builder_.CreateMaskedScatter(value, lane_pointers(b, index, lanes),
+                                         llvm::Align(byte_size(b.dtype)), mask);
   }
   note_alias(store, b);
 }

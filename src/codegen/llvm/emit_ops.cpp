@@ -29,7 +29,8 @@ llvm::Type* Emitter::memory_type(DType t) {
 }
 
 llvm::Constant* Emitter::int_splat(Type t, int64_t value) {
-  return llvm::ConstantInt::get(value_type(t), static_cast<uint64_t>(value), is_signed_int(t.dtype));
+  return llvm::ConstantInt::get(value_type(t), static_cast<uint64_t>(value),
+                                is_signed_int(t.dtype));
 }
 
 llvm::Constant* Emitter::float_splat(Type t, double value) {
@@ -46,8 +47,8 @@ llvm::Value* Emitter::splat(llvm::Value* v, int lanes) {
   return lanes == 1 ? v : builder_.CreateVectorSplat(lanes, v);
 }
 
-// f16 by the conversion instructions; bf16 by adding just under half a unit of the kept bits (one more when
-// the kept part is odd), NaN made quiet.
+// f16 by the conversion instructions; bf16 by adding just under half a unit of the kept bits (one
+// more when the kept part is odd), NaN made quiet.
 llvm::Value* Emitter::round_to(DType t, llvm::Value* v) {
   if (t != DType::f16 && t != DType::bf16) return v;
   return from_memory(t, to_memory(t, v));
@@ -77,15 +78,23 @@ llvm::Value* Emitter::from_memory(DType t, llvm::Value* v) {
   if (is_bool(t)) return builder_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
   if (t == DType::f16) return builder_.CreateFPExt(v, wide(builder_.getFloatTy(), lanes));
   llvm::Type* word = wide(builder_.getInt32Ty(), lanes);
-  llvm::Value* bits = builder_.CreateShl(builder_.CreateZExt(v, word), llvm::ConstantInt::get(word, 16));
+  llvm::Value* bits =
+      builder_.CreateShl(builder_.CreateZExt(v, word), llvm::ConstantInt::get(word, 16));
   return builder_.CreateBitCast(bits, wide(builder_.getFloatTy(), lanes));
 }
 
 llvm::Value* Emitter::binary_op(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b) {
-  if (op == BinaryOp::logical_and || (op == BinaryOp::bit_and && is_bool(t.dtype))) return builder_.CreateAnd(a, b);
-  if (op == BinaryOp::logical_or || (op == BinaryOp::bit_or && is_bool(t.dtype))) return builder_.CreateOr(a, b);
+  if (op == BinaryOp::logical_and || (op == BinaryOp::bit_and && is_bool(t.dtype)))
+    return builder_.CreateAnd(a, b);
+  if (op == BinaryOp::logical_or || (op == BinaryOp::bit_or && is_bool(t.dtype)))
+    return builder_.CreateOr(a, b);
   if (op >= BinaryOp::eq && op <= BinaryOp::ge) return compare(op, t.dtype, a, b);
-  if (is_float(t.dtype)) return round_to(t.dtype, float_op(op, a, b));
+  if (t.dtype == DType::f16 || t.dtype == DType::bf16) {
+    llvm::IRBuilderBase::FastMathFlagGuard guard(builder_);
+    builder_.clearFastMathFlags();  // the rounding between two operations is no excess precision
+    return round_to(t.dtype, float_op(op, a, b));
+  }
+  if (is_float(t.dtype)) return float_op(op, a, b);
   return integer_op(op, t, a, b);
 }
 
@@ -146,8 +155,8 @@ bool is_number(llvm::Value* v) {
 
 }  // namespace
 
-// One maxps where one side is a known number: maxps gives its second operand when either is NaN. Otherwise
-// the first operand's NaN needs a compare and a blend.
+// One maxps where one side is a known number: maxps gives its second operand when either is NaN.
+// Otherwise the first operand's NaN needs a compare and a blend.
 llvm::Value* Emitter::float_min_max(bool is_max, llvm::Value* a, llvm::Value* b) {
   if (is_number(a)) std::swap(a, b);
   if (is_number(b)) {  // the number wins only where it compares so
@@ -194,18 +203,21 @@ llvm::Value* Emitter::convert(Type from, DType to, llvm::Value* v) {
   llvm::Type* here = v->getType();
   if (is_bool(to)) {
     llvm::Constant* nothing = llvm::Constant::getNullValue(here);
-    return is_float(source) ? builder_.CreateFCmpUNE(v, nothing) : builder_.CreateICmpNE(v, nothing);
+    return is_float(source) ? builder_.CreateFCmpUNE(v, nothing)
+                            : builder_.CreateICmpNE(v, nothing);
   }
   if (is_float(source) && is_float(to)) {
     if (type == here) return round_to(to, v);
-    return to == DType::f64 ? builder_.CreateFPExt(v, type) : round_to(to, builder_.CreateFPTrunc(v, type));
+    return to == DType::f64 ? builder_.CreateFPExt(v, type)
+                            : round_to(to, builder_.CreateFPTrunc(v, type));
   }
   if (is_float(source)) {
     const ID id = is_signed_int(to) ? intrinsic::fptosi_sat : intrinsic::fptoui_sat;
     return builder_.CreateIntrinsic(id, {type, here}, {v});
   }
   if (is_float(to)) {
-    return round_to(to, is_signed_int(source) ? builder_.CreateSIToFP(v, type) : builder_.CreateUIToFP(v, type));
+    return round_to(to, is_signed_int(source) ? builder_.CreateSIToFP(v, type)
+                                              : builder_.CreateUIToFP(v, type));
   }
   return builder_.CreateIntCast(v, type, is_signed_int(source));
 }

@@ -2,8 +2,8 @@
 
 #include "codegen/llvm/emitter.h"
 
-// A parallel loop becomes an internal function of type tenon_task. What its body needs of the values around
-// it travels in a struct on the caller's stack:
+// A parallel loop becomes an internal function of type tenon_task. What its body needs of the
+// values around it travels in a struct on the caller's stack:
 //
 //   for i in min..min+n parallel: BODY   ->   context = {min, workspace, values..., pointers...}
 //                                             parallel_for(pool, n, task, &context)
@@ -21,7 +21,8 @@ struct Needs {
 
 template <class T, class Same>
 void add_once(std::vector<T>& list, const T& item, Same same) {
-  if (std::none_of(list.begin(), list.end(), [&](const T& other) { return same(other, item); })) list.push_back(item);
+  if (std::none_of(list.begin(), list.end(), [&](const T& other) { return same(other, item); }))
+    list.push_back(item);
 }
 
 template <class HasVar, class HasBuffer>
@@ -58,10 +59,11 @@ void Emitter::emit_parallel(const For& n) {
   for (const Var& v : needs.vars) values.push_back(frame_.vars.at(v.get()));
   for (const BufferNode* b : needs.buffers) {
     if (!home(*b).pointer) {
-      throw UserError(fmt::format(
-          "code generation: register buffer \"{}\" is used inside the parallel loop \"{}\" but lives outside it\n  "
-          "try: allocate it inside that loop (compute_at), or put it in global scope",
-          b->name, n.var.name()));
+      throw UserError(
+          fmt::format("code generation: register buffer \"{}\" is used inside the parallel loop "
+                      "\"{}\" but lives outside it\n  "
+                      "try: allocate it inside that loop (compute_at), or put it in global scope",
+                      b->name, n.var.name()));
     }
     values.push_back(home(*b).pointer);
   }
@@ -70,24 +72,31 @@ void Emitter::emit_parallel(const For& n) {
   auto* type = llvm::StructType::get(context_, types);
   llvm::Value* context = llvm::IRBuilder<>(frame_.entry_end).CreateAlloca(type, nullptr, "context");
   for (size_t i = 0; i < values.size(); ++i) {
-    builder_.CreateStore(values[i], builder_.CreateStructGEP(type, context, static_cast<unsigned>(i)));
+    builder_.CreateStore(values[i],
+                         builder_.CreateStructGEP(type, context, static_cast<unsigned>(i)));
   }
   llvm::Function* task = emit_task(n, needs.vars, needs.buffers, type);
   auto* void_type = builder_.getVoidTy();
   auto* signature = llvm::FunctionType::get(
-      void_type, {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getPtrTy(), builder_.getPtrTy()}, false);
+      void_type,
+      {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getPtrTy(), builder_.getPtrTy()},
+      false);
   builder_.CreateCall(signature, frame_.parallel_for, {frame_.pool, count, task, context});
 }
 
 llvm::Function* Emitter::emit_task(const For& n, const std::vector<Var>& vars,
-                                   const std::vector<const BufferNode*>& buffers, llvm::StructType* context_type) {
+                                   const std::vector<const BufferNode*>& buffers,
+                                   llvm::StructType* context_type) {
   const Frame outer = frame_;
   llvm::IRBuilderBase::InsertPointGuard guard(builder_);
   auto* type = llvm::FunctionType::get(
       builder_.getVoidTy(),
-      {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getInt64Ty(), builder_.getInt32Ty()}, false);
+      {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getInt64Ty(), builder_.getInt32Ty()},
+      false);
   llvm::Function* task = begin_function(fmt::format("{}.task{}", symbol_, tasks_++), type, false);
   in_task_ = true;
+  llvm::BasicBlock* body = builder_.GetInsertBlock();
+  builder_.SetInsertPoint(frame_.entry_end);
   llvm::Value* context = task->getArg(0);
   unsigned field = 0;
   auto next_value = [&] {
@@ -103,12 +112,14 @@ llvm::Function* Emitter::emit_task(const For& n, const std::vector<Var>& vars,
   for (const auto& [var, value] : outer.vars) {
     if (llvm::isa<llvm::Constant>(value)) frame_.vars[var] = value;
   }
-  llvm::Value* worker = builder_.CreateMul(builder_.CreateSExt(task->getArg(3), builder_.getInt64Ty()),
-                                           builder_.getInt64(plan_.workspace.per_worker));
+  llvm::Value* worker =
+      builder_.CreateMul(builder_.CreateSExt(task->getArg(3), builder_.getInt64Ty()),
+                         builder_.getInt64(plan_.workspace.per_worker));
   llvm::Value* offset = builder_.CreateAdd(worker, builder_.getInt64(plan_.workspace.shared));
   frame_.worker_base = builder_.CreateGEP(builder_.getInt8Ty(), frame_.workspace, offset, "mine");
   llvm::Value* begin = builder_.CreateAdd(min, task->getArg(1));
   llvm::Value* end = builder_.CreateAdd(min, task->getArg(2));
+  builder_.SetInsertPoint(body);
   emit_loop(n, begin, end, true);
   builder_.CreateRetVoid();
   finish_function();

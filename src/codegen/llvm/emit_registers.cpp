@@ -1,24 +1,29 @@
 #include "codegen/llvm/emitter.h"
 
-// Register buffers: each part (one vector, or one scalar) is an alloca of its own, accessed as a whole, so
-// that mem2reg turns it into SSA values: one phi per accumulator of a loop.
+// Register buffers: each part (one vector, or one scalar) is an alloca of its own, accessed as a
+// whole, so that mem2reg turns it into SSA values: one phi per accumulator of a loop.
 
 namespace tenon {
 
 std::vector<int64_t> Emitter::register_indices(const BufferNode& b, const Expr& index, int lanes) {
   std::vector<int64_t> at(lanes);
-  if (const auto form = lane_form(index); form && form->base.is_constant() && form->stride.is_constant()) {
+  if (const auto form = lane_form(index);
+      form && form->base.is_constant() && form->stride.is_constant()) {
     for (int i = 0; i < lanes; ++i) at[i] = form->base.constant + i * form->stride.constant;
     return at;
   }
   auto* constant = llvm::dyn_cast<llvm::Constant>(emit(index));
   for (int i = 0; i < lanes; ++i) {
-    auto* number = constant ? llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(i)) : nullptr;
+    auto* number = constant
+                       ? llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(i))
+                       : nullptr;
     if (!number) {
-      throw UserError(fmt::format(
-          "code generation: register buffer \"{}\" is indexed by {}, which is known only at run time; registers "
-          "have no addresses\n  try: unroll the loops in that index, or put the buffer in global scope",
-          b.name, print(index)));
+      throw UserError(
+          fmt::format("code generation: register buffer \"{}\" is indexed by {}, which is known "
+                      "only at run time; registers "
+                      "have no addresses\n  try: unroll the loops in that index, or put the buffer "
+                      "in global scope",
+                      b.name, print(index)));
     }
     at[i] = number->getSExtValue();
   }
@@ -31,7 +36,8 @@ llvm::Value* Emitter::read_register(const BufferNode& b, const std::vector<int64
   llvm::Type* part_type = value_type({b.dtype, h.part_lanes});
   auto part = [&](int64_t element) {
     const int64_t number = element / h.part_lanes;
-    TENON_CHECK(element >= 0 && number < static_cast<int64_t>(h.parts.size()), "element {} of register buffer \"{}\"", element, b.name);
+    TENON_CHECK(element >= 0 && number < static_cast<int64_t>(h.parts.size()),
+                "element {} of register buffer \"{}\"", element, b.name);
     return builder_.CreateLoad(part_type, h.parts[number]);
   };
   bool whole = lanes == h.part_lanes && at[0] % lanes == 0;
@@ -47,12 +53,14 @@ llvm::Value* Emitter::read_register(const BufferNode& b, const std::vector<int64
   return result;
 }
 
-void Emitter::write_register(const BufferNode& b, const std::vector<int64_t>& at, llvm::Value* value) {
+void Emitter::write_register(const BufferNode& b, const std::vector<int64_t>& at,
+                             llvm::Value* value) {
   const Home& h = home(b);
   const int lanes = static_cast<int>(at.size());
   auto part = [&](int64_t element) {
     const int64_t number = element / h.part_lanes;
-    TENON_CHECK(element >= 0 && number < static_cast<int64_t>(h.parts.size()), "element {} of register buffer \"{}\"", element, b.name);
+    TENON_CHECK(element >= 0 && number < static_cast<int64_t>(h.parts.size()),
+                "element {} of register buffer \"{}\"", element, b.name);
     return h.parts[number];
   };
   bool whole = lanes == h.part_lanes && at[0] % lanes == 0;

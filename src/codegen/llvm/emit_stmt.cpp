@@ -4,17 +4,19 @@ namespace tenon {
 
 void Emitter::emit(const Stmt& s) {
   if (!s.defined()) return;
-  std::visit(overloaded{[&](const For& n) { emit_for(n); }, [&](const Store& n) { emit_store(n); },
-                        [&](const Seq& n) {
-                          for (const Stmt& part : n.stmts) emit(part);
-                        },
-                        [&](const If& n) { emit_if(n); }, [&](const Allocate& n) { emit_allocate(n); },
-                        [&](const Evaluate& n) { evaluate(n.value); }, [&](const LetStmt& n) { emit_let(n); },
-                        [](const Barrier&) { throw InternalError("code generation: Barrier in code for a CPU"); },
-                        [](const Stage& n) {
-                          throw InternalError(fmt::format("code generation: stage \"{}\" in flat code", n.name));
-                        }},
-             s.node().v);
+  std::visit(
+      overloaded{
+          [&](const For& n) { emit_for(n); }, [&](const Store& n) { emit_store(n); },
+          [&](const Seq& n) {
+            for (const Stmt& part : n.stmts) emit(part);
+          },
+          [&](const If& n) { emit_if(n); }, [&](const Allocate& n) { emit_allocate(n); },
+          [&](const Evaluate& n) { evaluate(n.value); }, [&](const LetStmt& n) { emit_let(n); },
+          [](const Barrier&) { throw InternalError("code generation: Barrier in code for a CPU"); },
+          [](const Stage& n) {
+            throw InternalError(fmt::format("code generation: stage \"{}\" in flat code", n.name));
+          }},
+      s.node().v);
 }
 
 void Emitter::bind(const Var& v, llvm::Value* value) { frame_.vars[v.get()] = value; }
@@ -60,13 +62,16 @@ void Emitter::emit_unrolled(const For& n, int64_t extent) {
   unbind(n.var);
 }
 
-/// preheader -> loop (phi) ... -> back or after: tested at the bottom, so that what does not change can leave.
+/// preheader -> loop (phi) ... -> back or after: tested at the bottom, so that what does not change
+/// can leave.
 void Emitter::emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty) {
   llvm::BasicBlock* preheader = new_block((n.var.name() + ".enter").c_str());
   llvm::BasicBlock* loop = new_block(n.var.name().c_str());
   llvm::BasicBlock* after = new_block((n.var.name() + ".done").c_str());
-  if (may_be_empty) builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), preheader, after);
-  else builder_.CreateBr(preheader);
+  if (may_be_empty)
+    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), preheader, after);
+  else
+    builder_.CreateBr(preheader);
   builder_.SetInsertPoint(preheader);
   builder_.CreateBr(loop);
   builder_.SetInsertPoint(loop);
@@ -85,7 +90,8 @@ void Emitter::emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool
 
 void Emitter::emit_if(const If& n) {
   llvm::Value* condition = evaluate(n.condition);
-  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) return emit(known->isOne() ? n.then_case : n.else_case);
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition))
+    return emit(known->isOne() ? n.then_case : n.else_case);
   llvm::BasicBlock* yes = new_block("then");
   llvm::BasicBlock* no = n.else_case.defined() ? new_block("else") : nullptr;
   llvm::BasicBlock* after = new_block("endif");
@@ -118,7 +124,8 @@ void Emitter::emit_allocate(const Allocate& n) {
     }
   } else {
     const WorkspaceSlot& slot = plan_.slots.at(&b);
-    TENON_CHECK(slot.per_worker == in_task_, "buffer \"{}\" is allocated inside and outside parallel loops", b.name);
+    TENON_CHECK(slot.per_worker == in_task_,
+                "buffer \"{}\" is allocated inside and outside parallel loops", b.name);
     llvm::Value* base = slot.per_worker ? frame_.worker_base : frame_.workspace;
     h.pointer = top.CreateGEP(top.getInt8Ty(), base, top.getInt64(slot.offset), b.name);
     frame_.depths[h.pointer] = 0;

@@ -12,8 +12,8 @@
 
 namespace tenon {
 
-/// An i64 as constant + sum of value * coefficient: addresses keep this form so that loop-invariant parts
-/// stand alone and constants end up in the displacement of an access.
+/// An i64 as constant + sum of value * coefficient: addresses keep this form so that loop-invariant
+/// parts stand alone and constants end up in the displacement of an access.
 struct Linear {
   struct Term {
     llvm::Value* value;
@@ -30,11 +30,12 @@ struct LaneForm {
   Linear base, stride;
 };
 
-/// Translates one flat program into an LLVM module: an entry function of type tenon_kernel and one internal
-/// function per parallel loop.
+/// Translates one flat program into an LLVM module: an entry function of type tenon_kernel and one
+/// internal function per parallel loop.
 ///
-/// Values: bool is i1; f16 and bf16 are floats that are rounded after each operation (24 bits hold any such
-/// operation exactly enough to round once more); all else is what it says. Memory: bool is a byte.
+/// Values: bool is i1; f16 and bf16 are floats that are rounded after each operation (24 bits hold
+/// any such operation exactly enough to round once more); all else is what it says. Memory: bool is
+/// a byte.
 class Emitter {
  public:
   Emitter(const Program& program, const Target& target, const CodePlan& plan, llvm::Module& module,
@@ -46,8 +47,8 @@ class Emitter {
  private:
   /// A buffer in memory or in registers.
   struct Home {
-    llvm::Value* pointer = nullptr;          // memory
-    std::vector<llvm::AllocaInst*> parts;    // registers: one per vector
+    llvm::Value* pointer = nullptr;        // memory
+    std::vector<llvm::AllocaInst*> parts;  // registers: one per vector
     int part_lanes = 0;
   };
 
@@ -113,15 +114,16 @@ class Emitter {
   llvm::Value* emit_load(const Load& n, int lanes);
   llvm::Value* load_scalar(const BufferNode& b, const Expr& index, llvm::Value* mask);
   llvm::Value* load_vector(const BufferNode& b, const Expr& index, int lanes, llvm::Value* mask);
-  llvm::Value* load_contiguous(const BufferNode& b, const Linear& base, int lanes, llvm::Value* mask,
-                               llvm::Value* condition);
+  llvm::Value* load_contiguous(const BufferNode& b, const Linear& base, int lanes,
+                               llvm::Value* mask, llvm::Value* condition);
   llvm::Value* gather(const BufferNode& b, llvm::Value* pointers, int lanes, llvm::Value* mask);
   llvm::Value* lane_pointers(const BufferNode& b, const Expr& index, int lanes);
   llvm::Value* guarded_pointer(llvm::Value* pointer, llvm::Value* condition);
   llvm::Value* lane_mask(llvm::Value* mask, int lanes);
   llvm::Value* scalar_condition(llvm::Value* mask);
   void emit_store(const Store& n);
-  void store_vector(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask, int lanes);
+  void store_vector(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask,
+                    int lanes);
   void store_scalar(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask);
   void store_atomic(const Store& n);
   void update_atomically(DType t, BinaryOp op, llvm::Value* pointer, llvm::Value* operand);
@@ -141,7 +143,8 @@ class Emitter {
   void emit_let(const LetStmt& n);
   void emit_parallel(const For& n);
   llvm::Function* emit_task(const For& n, const std::vector<Var>& vars,
-                            const std::vector<const BufferNode*>& buffers, llvm::StructType* context_type);
+                            const std::vector<const BufferNode*>& buffers,
+                            llvm::StructType* context_type);
   void bind(const Var& v, llvm::Value* value);
   void unbind(const Var& v);
 
@@ -162,7 +165,8 @@ class Emitter {
   Frame frame_;
   bool in_task_ = false;
   int tasks_ = 0;
-  llvm::Value* predicate_ = nullptr;  // where the value being computed will be used; null: everywhere
+  llvm::Value* predicate_ =
+      nullptr;  // where the value being computed will be used; null: everywhere
   std::vector<std::unordered_map<const ExprNode*, llvm::Value*>> memo_{1};
   std::unordered_map<const ExprNode*, bool> has_load_;
   std::unordered_map<const BufferNode*, llvm::MDNode*> scopes_, others_;

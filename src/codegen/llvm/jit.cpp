@@ -5,8 +5,8 @@
 
 #include <atomic>
 
-#include "codegen/llvm/codegen.h"
 #include <tenon/support/error.h>
+#include "codegen/llvm/codegen.h"
 
 namespace tenon {
 namespace {
@@ -16,15 +16,19 @@ namespace orc = llvm::orc;
 template <class T>
 T expect(llvm::Expected<T> value, const char* doing) {
   if (value) return std::move(*value);
-  throw InternalError(fmt::format("loading machine code: {} failed: {}", doing, llvm::toString(value.takeError())));
+  throw InternalError(
+      fmt::format("loading machine code: {} failed: {}", doing, llvm::toString(value.takeError())));
 }
 
 void expect(llvm::Error error, const char* doing) {
-  if (error) throw InternalError(fmt::format("loading machine code: {} failed: {}", doing, llvm::toString(std::move(error))));
+  if (error)
+    throw InternalError(fmt::format("loading machine code: {} failed: {}", doing,
+                                    llvm::toString(std::move(error))));
 }
 
-/// The process's linker for objects (JITLink): each object gets a library of its own, so equal symbols never
-/// meet. Lives as long as the process: code may be unloaded by destructors of static objects.
+/// The process's linker for objects (JITLink): each object gets a library of its own, so equal
+/// symbols never meet. Lives as long as the process: code may be unloaded by destructors of static
+/// objects.
 class Linker {
  public:
   static Linker& instance() {
@@ -35,8 +39,10 @@ class Linker {
   orc::JITDylib& add(std::string_view bytes) {
     orc::JITDylib& library = session_.createBareJITDylib(fmt::format("kernel{}", next_++));
     try {
-      library.addGenerator(expect(orc::DynamicLibrarySearchGenerator::GetForCurrentProcess('\0'), "symbol search"));
-      auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()), "kernel");
+      library.addGenerator(
+          expect(orc::DynamicLibrarySearchGenerator::GetForCurrentProcess('\0'), "symbol search"));
+      auto buffer = llvm::MemoryBuffer::getMemBufferCopy(
+          llvm::StringRef(bytes.data(), bytes.size()), "kernel");
       expect(layer_.add(library, std::move(buffer)), "reading the object");
     } catch (...) {
       remove(library);
@@ -54,7 +60,8 @@ class Linker {
 
  private:
   Linker()
-      : session_(expect(orc::SelfExecutorProcessControl::Create(), "setting up")), layer_(session_) {
+      : session_(expect(orc::SelfExecutorProcessControl::Create(), "setting up")),
+        layer_(session_) {
     session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
   }
 
@@ -68,7 +75,8 @@ class Linker {
 LoadedCode load_object(std::string_view object_bytes, const std::string& symbol) {
   Linker& linker = Linker::instance();
   orc::JITDylib& library = linker.add(object_bytes);
-  std::shared_ptr<void> handle(&library, [&linker](void* p) { linker.remove(*static_cast<orc::JITDylib*>(p)); });
+  std::shared_ptr<void> handle(
+      &library, [&linker](void* p) { linker.remove(*static_cast<orc::JITDylib*>(p)); });
   void* entry = linker.find(library, symbol);
   return {entry, std::move(handle)};
 }

@@ -29,9 +29,9 @@ const llvm::Target& x86_64() {
 std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // fuse what carries the contract flag
-  std::unique_ptr<llvm::TargetMachine> machine(
-      x86_64().createTargetMachine(kTriple, machine_cpu(), feature_text(target), options, llvm::Reloc::PIC_,
-                                   llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/false));
+  std::unique_ptr<llvm::TargetMachine> machine(x86_64().createTargetMachine(
+      kTriple, machine_cpu(), feature_text(target), options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/false));
   TENON_CHECK(machine, "LLVM makes no machine for {}", target.name);
   return machine;
 }
@@ -55,8 +55,8 @@ std::string feature_text(const Target& target) {
 llvm::TargetMachine& machine_for(const Target& target) {
   if (target.name.rfind("x86-64", 0) != 0) {
     throw UserError(fmt::format(
-        "target {}: this build generates code for x86-64 processors only\n  try: one of {}", target.name,
-        fmt::join(Target::known_names(), ", ")));
+        "target {}: this build generates code for x86-64 processors only\n  try: one of {}",
+        target.name, fmt::join(Target::known_names(), ", ")));
   }
   thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
   auto& machine = machines[feature_text(target)];
@@ -68,7 +68,8 @@ std::string emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
-  const auto kind = as_text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  const auto kind =
+      as_text ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
   const bool refused = machine.addPassesToEmitFile(passes, out, nullptr, kind);
   TENON_CHECK(!refused, "LLVM cannot write this kind of file");
   passes.run(module);

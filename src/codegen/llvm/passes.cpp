@@ -9,8 +9,8 @@
 
 namespace tenon {
 
-// The default O3 pipeline costs five times as much, gains at most 2% and spills on large blocks; vectorisers
-// and unrollers would undo what the schedule asked for.
+// The default O3 pipeline costs five times as much, gains at most 2% and spills on large blocks;
+// vectorisers and unrollers would undo what the schedule asked for.
 void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -27,7 +27,8 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& f : module) {

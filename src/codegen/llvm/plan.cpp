@@ -16,37 +16,39 @@ int64_t constant_elements(const BufferNode& b) {
   auto shape = const_shape(b.shape);
   if (!shape) {
     throw UserError(fmt::format(
-        "code generation: temporary \"{}\" has a size that is only known at the call; the workspace needs a "
+        "code generation: temporary \"{}\" has a size that is only known at the call; the "
+        "workspace needs a "
         "constant one\n  try: compute it inside a loop of constant extent, or inline it",
         b.name));
   }
   return std::accumulate(shape->begin(), shape->end(), int64_t{1}, std::multiplies<>());
 }
 
-/// Stack-like: an Allocate stands behind those around it, siblings start at the same place. A subtree that
-/// stands twice in the program keeps the higher of its two places.
+/// Stack-like: an Allocate stands behind those around it, siblings start at the same place. A
+/// subtree that stands twice in the program keeps the higher of its two places.
 class WorkspacePlanner {
  public:
   explicit WorkspacePlanner(CodePlan& plan) : plan_(plan) {}
 
   void visit(const Stmt& s, int64_t offset, bool parallel) {
     if (!s.defined()) return;
-    std::visit(overloaded{[&](const For& n) {
-                            const bool enters = n.mark == LoopMark::parallel && !parallel;
-                            visit(n.body, enters ? 0 : offset, parallel || enters);
-                          },
-                          [&](const Seq& n) {
-                            for (const Stmt& part : n.stmts) visit(part, offset, parallel);
-                          },
-                          [&](const If& n) {
-                            visit(n.then_case, offset, parallel);
-                            visit(n.else_case, offset, parallel);
-                          },
-                          [&](const Allocate& n) { visit(n.body, place(*n.buffer, offset, parallel), parallel); },
-                          [&](const LetStmt& n) { visit(n.body, offset, parallel); },
-                          [](const Store&) {}, [](const Evaluate&) {}, [](const Barrier&) {},
-                          [](const Stage&) {}},
-               s.node().v);
+    std::visit(
+        overloaded{
+            [&](const For& n) {
+              const bool enters = n.mark == LoopMark::parallel && !parallel;
+              visit(n.body, enters ? 0 : offset, parallel || enters);
+            },
+            [&](const Seq& n) {
+              for (const Stmt& part : n.stmts) visit(part, offset, parallel);
+            },
+            [&](const If& n) {
+              visit(n.then_case, offset, parallel);
+              visit(n.else_case, offset, parallel);
+            },
+            [&](const Allocate& n) { visit(n.body, place(*n.buffer, offset, parallel), parallel); },
+            [&](const LetStmt& n) { visit(n.body, offset, parallel); }, [](const Store&) {},
+            [](const Evaluate&) {}, [](const Barrier&) {}, [](const Stage&) {}},
+        s.node().v);
   }
 
  private:
@@ -64,7 +66,8 @@ class WorkspacePlanner {
   CodePlan& plan_;
 };
 
-/// Variables that reach the index of a register buffer, through lets too, and the lanes used on each buffer.
+/// Variables that reach the index of a register buffer, through lets too, and the lanes used on
+/// each buffer.
 class RegisterUses {
  public:
   RegisterUses(const Stmt& body, CodePlan& plan) : plan_(plan) {
@@ -116,7 +119,8 @@ class RegisterUses {
   std::unordered_set<const VarNode*> vars_;
 };
 
-/// About how many machine instructions an expression becomes; scalar index arithmetic mostly folds away.
+/// About how many machine instructions an expression becomes; scalar index arithmetic mostly folds
+/// away.
 int64_t instructions(const Expr& e) {
   int64_t count = 0;
   walk(e, [&](const Expr& n) {
@@ -125,10 +129,14 @@ int64_t instructions(const Expr& e) {
       count += in_registers(*l->buffer) ? 0 : 1;
       return l->mask.defined();
     }
-    if (n.as<Call>()) count += 12 * n.lanes();
-    else if (n.as<Binary>() || n.as<Select>() || n.as<Unary>() || n.as<Cast>()) count += index ? 0 : 1;
-    else if (n.as<Broadcast>() || n.as<Shuffle>()) count += 1;
-    else if (n.as<VectorReduce>()) count += 8;
+    if (n.as<Call>())
+      count += 12 * n.lanes();
+    else if (n.as<Binary>() || n.as<Select>() || n.as<Unary>() || n.as<Cast>())
+      count += index ? 0 : 1;
+    else if (n.as<Broadcast>() || n.as<Shuffle>())
+      count += 1;
+    else if (n.as<VectorReduce>())
+      count += 8;
     return true;
   });
   return count;
@@ -151,12 +159,17 @@ class UnrollPlanner {
                      for (const Stmt& part : n.stmts) sum += cost(part);
                      return sum;
                    },
-                   [&](const If& n) { return 2 + instructions(n.condition) + cost(n.then_case) + cost(n.else_case); },
+                   [&](const If& n) {
+                     return 2 + instructions(n.condition) + cost(n.then_case) + cost(n.else_case);
+                   },
                    [&](const Allocate& n) { return cost(n.body); },
                    [&](const LetStmt& n) { return instructions(n.value) + cost(n.body); },
-                   [&](const Store& n) { return instructions(n.value) + (in_registers(*n.buffer) ? 0 : 1); },
+                   [&](const Store& n) {
+                     return instructions(n.value) + (in_registers(*n.buffer) ? 0 : 1);
+                   },
                    [&](const Evaluate& n) { return instructions(n.value); },
-                   [](const Barrier&) { return int64_t{0}; }, [](const Stage&) { return int64_t{0}; }},
+                   [](const Barrier&) { return int64_t{0}; },
+                   [](const Stage&) { return int64_t{0}; }},
         s.node().v);
     costs_[s.get()] = result;
     return result;
@@ -173,16 +186,20 @@ class UnrollPlanner {
     if (!needed && !(wanted && extent)) return body + 3;
     if (!extent) {
       throw UserError(fmt::format(
-          "code generation: loop \"{}\" indexes a register buffer, so it must be unrolled, but its extent {} is "
+          "code generation: loop \"{}\" indexes a register buffer, so it must be unrolled, but its "
+          "extent {} is "
           "not a constant\n  try: put the buffer in global scope, or split the loop by a constant",
           n.var.name(), print(n.extent)));
     }
-    const bool fits = *extent <= kMaxUnrolledIterations && *extent * body <= kMaxUnrolledInstructions;
+    const bool fits =
+        *extent <= kMaxUnrolledIterations && *extent * body <= kMaxUnrolledInstructions;
     if (!fits && !needed) return body + 3;
     if (!fits && failure_.empty()) {
       failure_ = fmt::format(
-          "code generation: loop \"{}\" indexes a register buffer, so it must be unrolled: {} iterations of about "
-          "{} instructions; at most {} iterations and {} instructions are expanded\n  try: a smaller register tile, "
+          "code generation: loop \"{}\" indexes a register buffer, so it must be unrolled: {} "
+          "iterations of about "
+          "{} instructions; at most {} iterations and {} instructions are expanded\n  try: a "
+          "smaller register tile, "
           "or global scope for the buffer",
           n.var.name(), *extent, body, kMaxUnrolledIterations, kMaxUnrolledInstructions);
     }

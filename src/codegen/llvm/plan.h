@@ -6,8 +6,8 @@
 
 namespace tenon {
 
-/// Where a global-scope Allocate lives in the workspace: [offset, offset + bytes) of the shared part, or of
-/// each worker's part. Offsets are 64-byte aligned; siblings share bytes.
+/// Where a global-scope Allocate lives in the workspace: [offset, offset + bytes) of the shared
+/// part, or of each worker's part. Offsets are 64-byte aligned; siblings share bytes.
 struct WorkspaceSlot {
   int64_t offset = 0;
   int64_t bytes = 0;
@@ -18,12 +18,13 @@ struct WorkspaceSlot {
   }
 };
 
-/// What is decided on a flat program before the first LLVM value exists. Keys are nodes of that program,
-/// which must outlive the plan.
+/// What is decided on a flat program before the first LLVM value exists. Keys are nodes of that
+/// program, which must outlive the plan.
 struct CodePlan {
   WorkspaceBytes workspace;
   std::unordered_map<const BufferNode*, WorkspaceSlot> slots;
-  std::unordered_map<const BufferNode*, int> register_lanes;  ///< width of the parts of a register buffer
+  std::unordered_map<const BufferNode*, int>
+      register_lanes;  ///< width of the parts of a register buffer
   std::unordered_set<const For*> unrolled;
   std::vector<Var> dims;  ///< symbolic extents in the order of the `dims` argument
 };
@@ -31,8 +32,8 @@ struct CodePlan {
 inline constexpr int64_t kMaxUnrolledIterations = 1024;
 inline constexpr int64_t kMaxUnrolledInstructions = 6000;
 
-/// UserError when a register buffer needs a loop unrolled that is too long (the message has the numbers) or
-/// of unknown length, and for a temporary of unknown size.
+/// UserError when a register buffer needs a loop unrolled that is too long (the message has the
+/// numbers) or of unknown length, and for a temporary of unknown size.
 CodePlan plan_code(const Program& flat);
 
 /// True for buffers that live in registers on a CPU.
