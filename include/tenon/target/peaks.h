@@ -37,13 +37,13 @@ double measure_fma_gflops(const Target& target, int threads, double seconds);
 Peaks measure_peaks(const Target& target, double seconds);
 
 /// The target's peaks: from the file in `directory` where there is one, else measured and kept
-/// there. The file is peaks-<fingerprint>-<hash of cpu, cores and caches>.json. A folder that
-/// cannot be read or written is no error: then each process measures anew.
+/// there. Kept multiply-add rates are measured again in 50 ms and only rise, so that a file from a
+/// busy moment mends itself. The file is peaks-<fingerprint>-<hash of cpu, cores and caches>.json.
+/// A folder that cannot be read or written is no error: then each process measures anew.
 Peaks load_or_measure_peaks(const std::string& directory, const Target& target, double seconds);
 
-/// The host's peaks, kept in peaks_directory(); the first time on a machine takes about 4 s. A
-/// figure measured on a busy machine stays until the file is removed: where the share of peak
-/// matters, measure it in the same run.
+/// The host's peaks, kept in peaks_directory(). The first time on a machine takes about 4 s, else
+/// 50 ms. Read bandwidths stay until the file is removed.
 const Peaks& cached_peaks();
 
 /// $XDG_CACHE_HOME/tenon, or ~/.cache/tenon; empty when neither variable is set.
