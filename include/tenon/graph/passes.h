@@ -10,7 +10,7 @@ namespace tenon {
 
 /// Computes a canonical node whose inputs are all constants: type and shape of the result are those
 /// of the node's output value in `graph`. The node need not be among graph.nodes.
-using Evaluate = std::function<Array(const Graph& graph, const Node& node)>;
+using Evaluator = std::function<Array(const Graph& graph, const Node& node)>;
 
 /// What a user says of a model's inputs ahead of time.
 struct InputBindings {
@@ -34,6 +34,6 @@ Graph bind_shapes(Graph graph, const InputBindings& bindings);
 /// Infers every type and shape, computes small constant chains and writes each ONNX node in
 /// canonical operators, attributes resolved. Needs bound shapes; sets opset to 0. UserError names
 /// the node that does not fit.
-Graph resolve_operators(const Graph& graph, const Evaluate& evaluate);
+Graph resolve_operators(const Graph& graph, const Evaluator& evaluate);
 
 }  // namespace tenon

@@ -1,5 +1,8 @@
 #include "graph/onnx/affine.h"
 
+#include <tenon/support/error.h>
+
+#include <algorithm>
 #include <cmath>
 
 namespace tenon {
@@ -106,12 +109,11 @@ std::optional<ChannelAffine> div_affine(const Graph& graph, const Node& node, in
 /// y = (x - mean) * scale / sqrt(variance + epsilon) + bias
 std::optional<ChannelAffine> batch_norm_affine(const Graph& graph, const Node& node, int axis,
                                                int64_t channels) {
-  if (axis != 1) return std::nullopt;
   std::vector<std::vector<double>> parameters;
   for (size_t k = 1; k < 5; ++k) {
-    if (!graph.is_constant(node.inputs[k])) return std::nullopt;
-    parameters.push_back(graph.value(node.inputs[k]).constant->to_doubles());
-    if (static_cast<int64_t>(parameters.back().size()) != channels) return std::nullopt;
+    auto numbers = channel_numbers(graph, node, k, axis, channels);
+    if (!numbers) return std::nullopt;
+    parameters.push_back(std::move(*numbers));
   }
   ChannelAffine map{{}, {}, node.inputs[0]};
   const double epsilon = node.real("epsilon");
@@ -120,6 +122,26 @@ std::optional<ChannelAffine> batch_norm_affine(const Graph& graph, const Node& n
     map.shift.push_back(parameters[1][c] - parameters[2][c] * map.scale[c]);
   }
   return map;
+}
+
+ValueId insert_affine(Graph& graph, size_t at, ValueId x, int axis,
+                      const std::vector<double>& scale, const std::vector<double>& shift) {
+  const Value like = graph.value(x);
+  std::vector<int64_t> shape(like.dims->size() - static_cast<size_t>(axis), 1);
+  shape[0] = static_cast<int64_t>(scale.size());
+  const auto insert = [&](const char* op, const std::vector<double>& numbers, double neutral) {
+    if (std::all_of(numbers.begin(), numbers.end(), [&](double n) { return n == neutral; })) return;
+    const std::string name = fmt::format("{}.{}", like.name, op);
+    const ValueId operand =
+        graph.add_constant(name + ".constant", from_doubles(*like.type, shape, numbers));
+    const ValueId out = graph.add_value({name, like.type, like.dims, {}});
+    graph.nodes.insert(graph.nodes.begin() + static_cast<ptrdiff_t>(at++),
+                       {name, op, {}, {x, operand}, {out}});
+    x = out;
+  };
+  insert("Mul", scale, 1.0);
+  insert("Add", shift, 0.0);
+  return x;
 }
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/onnx/affine.h"
+#include "graph/onnx/formulas.h"
 #include "graph/onnx/shape_rules.h"
 
 namespace tenon {
@@ -13,52 +14,150 @@ namespace {
 
 using enum OperatorKind;
 
+struct Word {
+  const char *op, *kernel;
+};
+
+const Operator kRows[] = {
+    // movers
+    {"Concat", mover, infer_concat, nullptr, concat_formula},
+    {"DepthToSpace", mover, infer_depth_to_space, nullptr, depth_to_space_formula},
+    {"Expand", mover, infer_expand, nullptr, expand_formula},
+    {"Gather", mover, infer_gather, nullptr, gather_formula},
+    {"GatherElements", mover, infer_gather_elements, nullptr, gather_elements_formula},
+    {"GatherND", mover, infer_gather_nd, nullptr, gather_nd_formula},
+    {"Iota", mover, infer_iota, nullptr, iota_formula},
+    {"Pad", mover, infer_pad, nullptr, pad_formula},
+    {"Reshape", view, infer_reshape, nullptr, reshape_formula},
+    {"Slice", mover, infer_slice, nullptr, slice_formula},
+    {"SpaceToDepth", mover, infer_space_to_depth, nullptr, space_to_depth_formula},
+    {"Tile", mover, infer_tile, nullptr, tile_formula},
+    {"Transpose", mover, infer_transpose, nullptr, transpose_formula},
+    {"Triangle", mover, infer_same, nullptr, triangle_formula},
+    // reductions
+    {"ArgMax", reduction, infer_arg, nullptr, arg_formula, "argmax"},
+    {"ArgMin", reduction, infer_arg, nullptr, arg_formula, "argmin"},
+    {"AveragePool", reduction, infer_pool, nullptr, average_pool_formula},
+    {"CumSum", reduction, infer_same, nullptr, cumulative_sum_formula},
+    {"InstanceNormalization", reduction, infer_same_float, nullptr, instance_norm_formula},
+    {"LRN", reduction, infer_same_float, nullptr, lrn_formula},
+    {"LayerNormalization", reduction, infer_same_float, nullptr, layer_norm_formula},
+    {"LogSoftmax", reduction, infer_same_float, nullptr, log_softmax_formula},
+    {"LpPool", reduction, infer_pool, nullptr, lp_pool_formula},
+    {"MaxPool", reduction, infer_pool, nullptr, max_pool_formula},
+    {"Softmax", reduction, infer_same_float, nullptr, softmax_formula},
+    // linear
+    {"Conv", linear, infer_conv, nullptr, conv_formula, {}, conv_linear},
+    {"ConvTranspose",
+     linear,
+     infer_conv_transpose,
+     nullptr,
+     conv_transpose_formula,
+     {},
+     conv_transpose_linear},
+    {"MatMul", linear, infer_matmul, nullptr, matmul_formula, {}, matmul_linear},
+    // pointwise
+    {"Add", pointwise, infer_pointwise, binary_element, nullptr, "add", nullptr, add_affine},
+    {"BatchNormalization",
+     pointwise,
+     infer_pointwise,
+     batch_norm_element,
+     nullptr,
+     {},
+     nullptr,
+     batch_norm_affine},
+    {"Cast", pointwise, infer_cast, cast_element},
+    {"Div", pointwise, infer_pointwise, binary_element, nullptr, "div", nullptr, div_affine},
+    {"Mul", pointwise, infer_pointwise, binary_element, nullptr, "mul", nullptr, mul_affine},
+    {"Sub", pointwise, infer_pointwise, binary_element, nullptr, "sub", nullptr, sub_affine},
+    {"Where", pointwise, infer_where, where_element},
+};
+
+// Pointwise operators that kernels/ knows by a word. Types are checked there.
+const Word kUnary[] = {
+    {"Abs", "abs"},
+    {"Acos", "acos"},
+    {"Acosh", "acosh"},
+    {"Asin", "asin"},
+    {"Asinh", "asinh"},
+    {"Atan", "atan"},
+    {"Atanh", "atanh"},
+    {"BitNot", "bit_not"},
+    {"Ceil", "ceil"},
+    {"Celu", "celu"},
+    {"Cos", "cos"},
+    {"Cosh", "cosh"},
+    {"Elu", "elu"},
+    {"Erf", "erf"},
+    {"Exp", "exp"},
+    {"Floor", "floor"},
+    {"Gelu", "gelu"},
+    {"HardSigmoid", "hard_sigmoid"},
+    {"HardSwish", "hard_swish"},
+    {"Identity", "identity"},
+    {"LeakyRelu", "leaky_relu"},
+    {"Log", "log"},
+    {"Mish", "mish"},
+    {"Neg", "neg"},
+    {"Not", "not"},
+    {"Reciprocal", "reciprocal"},
+    {"Relu", "relu"},
+    {"Round", "round"},
+    {"Selu", "selu"},
+    {"Shrink", "shrink"},
+    {"Sigmoid", "sigmoid"},
+    {"Sign", "sign"},
+    {"Sin", "sin"},
+    {"Sinh", "sinh"},
+    {"Softplus", "softplus"},
+    {"Softsign", "softsign"},
+    {"Sqrt", "sqrt"},
+    {"Swish", "silu"},
+    {"Tan", "tan"},
+    {"Tanh", "tanh"},
+    {"ThresholdedRelu", "thresholded_relu"},
+};
+const Word kBinary[] = {
+    {"And", "and"},
+    {"BitAnd", "bit_and"},
+    {"BitOr", "bit_or"},
+    {"BitXor", "bit_xor"},
+    {"Max", "max"},
+    {"Min", "min"},
+    {"Mod", "mod"},
+    {"Or", "or"},
+    {"PRelu", "prelu"},
+    {"Pow", "pow"},
+    {"ShiftLeft", "shift_left"},
+    {"ShiftRight", "shift_right"},
+    {"Xor", "xor"},
+};
+const Word kTests[] = {{"IsInf", "is_inf"}, {"IsNaN", "is_nan"}};
+const Word kComparisons[] = {{"Equal", "equal"},
+                             {"Greater", "greater"},
+                             {"GreaterOrEqual", "greater_equal"},
+                             {"Less", "less"},
+                             {"LessOrEqual", "less_equal"}};
+const Word kReductions[] = {{"ReduceL1", "l1"},          {"ReduceL2", "l2"},
+                            {"ReduceLogSum", "log_sum"}, {"ReduceLogSumExp", "log_sum_exp"},
+                            {"ReduceMax", "max"},        {"ReduceMean", "mean"},
+                            {"ReduceMin", "min"},        {"ReduceProd", "prod"},
+                            {"ReduceSum", "sum"},        {"ReduceSumSquare", "sum_square"}};
+
 std::vector<Operator> make_operators() {
-  std::vector<Operator> rows = {
-      // movers
-      {"Concat", mover, infer_concat},
-      {"Expand", mover, infer_expand},
-      {"Gather", mover, infer_gather},
-      {"Iota", mover, infer_iota},
-      {"Pad", mover, infer_pad},
-      {"Reshape", mover, infer_reshape},
-      {"Slice", mover, infer_slice},
-      {"Transpose", mover, infer_transpose},
-      // reductions
-      {"AveragePool", reduction, infer_pool},
-      {"MaxPool", reduction, infer_pool},
-      {"ReduceMax", reduction, infer_reduce},
-      {"ReduceMin", reduction, infer_reduce},
-      {"ReduceProd", reduction, infer_reduce},
-      {"ReduceSum", reduction, infer_reduce},
-      {"Softmax", reduction, infer_softmax},
-      // linear
-      {"Conv", linear, infer_conv, conv_linear},
-      {"ConvTranspose", linear, infer_conv_transpose, conv_transpose_linear},
-      {"MatMul", linear, infer_matmul, matmul_linear},
-      // pointwise
-      {"Add", pointwise, infer_pointwise, nullptr, add_affine},
-      {"And", pointwise, infer_logical},
-      {"BatchNormalization", pointwise, infer_batch_norm, nullptr, batch_norm_affine},
-      {"Cast", pointwise, infer_cast},
-      {"Div", pointwise, infer_pointwise, nullptr, div_affine},
-      {"Identity", pointwise, infer_pointwise},
-      {"Mul", pointwise, infer_pointwise, nullptr, mul_affine},
-      {"Not", pointwise, infer_logical},
-      {"Or", pointwise, infer_logical},
-      {"Sub", pointwise, infer_pointwise, nullptr, sub_affine},
-      {"Where", pointwise, infer_where},
-      {"Xor", pointwise, infer_logical},
-  };
-  for (const char* op : {"Abs", "BitAnd", "BitNot", "BitOr", "BitXor", "FloorMod", "Max", "Min",
-                         "Neg", "ShiftLeft", "ShiftRight", "TruncMod"})
-    rows.push_back({op, pointwise, infer_pointwise});
-  for (const char* op : {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil",  "Cos",
-                         "Cosh", "Erf",   "Exp",  "Floor", "Log",  "Pow",   "Round", "Sigmoid",
-                         "Sin",  "Sinh",  "Sqrt", "Tan",   "Tanh", "Trunc"})
-    rows.push_back({op, pointwise, infer_float_pointwise});
-  for (const char* op : {"Equal", "Greater", "GreaterOrEqual", "IsNaN", "Less", "LessOrEqual"})
-    rows.push_back({op, pointwise, infer_comparison});
+  std::vector<Operator> rows(std::begin(kRows), std::end(kRows));
+  for (const Word& w : kUnary)
+    rows.push_back({w.op, pointwise, infer_pointwise, unary_element, nullptr, w.kernel});
+  for (const Word& w : kBinary)
+    rows.push_back({w.op, pointwise, infer_pointwise, binary_element, nullptr, w.kernel});
+  for (const Word& w : kTests)
+    rows.push_back({w.op, pointwise, infer_comparison, unary_element, nullptr, w.kernel});
+  for (const Word& w : kComparisons)
+    rows.push_back({w.op, pointwise, infer_comparison, binary_element, nullptr, w.kernel});
+  for (const Word& w : kReductions)
+    rows.push_back({w.op, reduction, infer_reduce, nullptr, reduce_formula, w.kernel});
+  std::sort(rows.begin(), rows.end(),
+            [](const Operator& a, const Operator& b) { return a.op < b.op; });
   return rows;
 }
 
@@ -70,8 +169,11 @@ const std::vector<Operator>& operators() {
 }
 
 const Operator& find_operator(std::string_view op) {
-  for (const Operator& row : operators())
-    if (row.op == op) return row;
+  const std::vector<Operator>& rows = operators();
+  const auto at =
+      std::lower_bound(rows.begin(), rows.end(), op,
+                       [](const Operator& row, std::string_view name) { return row.op < name; });
+  if (at != rows.end() && at->op == op) return *at;
   throw InternalError(fmt::format("\"{}\" is no canonical operator", op));
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 #include <tenon/graph/graph.h>
+#include <tenon/te/te.h>
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,8 +12,9 @@ namespace tenon {
 /// What a pass may know of an operator without knowing its name.
 enum class OperatorKind : uint8_t {
   pointwise,  // each output element from one element of each input, with broadcasting
-  mover,  // each output element is one input element or a constant (reshape, slice, pad, gather)
-  reduction,  // each output element from many elements of few inputs (sum, pool, softmax)
+  mover,  // each output element is one input element or a constant (transpose, slice, pad, gather)
+  view,   // a mover whose output has the very bytes of its input (reshape)
+  reduction,  // each output element from many elements (sum, pool, softmax)
   linear,     // sums of products of the data input with a weight input
 };
 
@@ -29,23 +31,29 @@ struct LinearShape {
   int output_axis = 1;  // axis of the output that numbers them
 };
 
-/// x -> x * scale[c] + shift[c] along `axis` of the output; one entry means the same for all
-/// channels.
+/// x -> x * scale[c] + shift[c] along an axis of the output.
 struct ChannelAffine {
   std::vector<double> scale, shift;
   ValueId data = kAbsent;
 };
 
-/// A canonical operator: the few that resolve_operators turns all of ONNX's into.
+/// A canonical operator: the few that resolve_operators turns all of ONNX's into. One output each.
 struct Operator {
   std::string_view op;
   OperatorKind kind;
-  /// Type and shape of the one output. UserError when the inputs do not fit together.
+  /// Type and shape of the output. UserError when the inputs do not fit together.
   TensorInfo (*infer)(const Node& node, const std::vector<TensorInfo>& inputs);
-  /// Set for linear operators.
+  /// Pointwise: the output element from one element of each input.
+  Expr (*element)(const Node& node, const std::vector<Expr>& inputs) = nullptr;
+  /// The others: the output as a formula (kernels/); its stages are called `name` and `name.x`.
+  Tensor (*formula)(const Node& node, const std::vector<Tensor>& inputs,
+                    const std::string& name) = nullptr;
+  /// The word that kernels/ has for the operator, where element or formula look it up.
+  std::string_view kernel = {};
+  /// Linear operators: nothing where weights of several channels cannot be told apart.
   std::optional<LinearShape> (*linear)(const Node& node,
                                        const std::vector<TensorInfo>& inputs) = nullptr;
-  /// Set where the node may be an affine map per channel with known numbers. Computed in double.
+  /// Where the node may be an affine map per channel with known numbers. Computed in double.
   std::optional<ChannelAffine> (*affine)(const Graph& graph, const Node& node, int axis,
                                          int64_t channels) = nullptr;
 };
@@ -54,8 +62,18 @@ struct Operator {
 const Operator& find_operator(std::string_view op);
 inline const Operator& operator_of(const Node& node) { return find_operator(node.op); }
 
-/// All rows, in the order of the table.
+/// All rows, by name.
 const std::vector<Operator>& operators();
+
+/// The node's output as a formula over `inputs` (an absent one is undefined): one compute for a
+/// pointwise operator, else what kernels/ says.
+Tensor node_formula(const Node& node, const std::vector<Tensor>& inputs, const std::string& name);
+
+/// Adds x * scale + shift per channel of `axis` to the graph (canonical nodes, before
+/// `graph.nodes[at]`; parts that change nothing are left out) and gives the result. New constants
+/// have the type of x.
+ValueId insert_affine(Graph& graph, size_t at, ValueId x, int axis,
+                      const std::vector<double>& scale, const std::vector<double>& shift);
 
 /// Types and shapes of a node's inputs; an absent one is an empty f32.
 std::vector<TensorInfo> input_infos(const Graph& graph, const Node& node);

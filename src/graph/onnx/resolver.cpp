@@ -17,7 +17,7 @@ constexpr int64_t kFoldAtOnceElements = 1024;
 
 }  // namespace
 
-Resolver::Resolver(const Graph& onnx, const Evaluate& evaluate)
+Resolver::Resolver(const Graph& onnx, const Evaluator& evaluate)
     : onnx_(onnx), evaluate_(evaluate), canonical_(onnx.values.size(), kAbsent) {
   graph_.name = onnx.name;
 }
@@ -127,6 +127,8 @@ bool Resolver::try_fold(const Node& node, ValueId out) {
 
 ValueId Resolver::reshape(ValueId id, std::vector<int64_t> shape) {
   if (this->shape(id) == shape) return id;
+  if (graph_.is_constant(id) && element_count(shape) == element_count(this->shape(id)))
+    return constant(graph_.value(id).constant->reshaped(std::move(shape)));
   return emit("Reshape", {{"shape", std::move(shape)}}, {id});
 }
 
@@ -202,7 +204,7 @@ Graph Resolver::run() {
   return std::move(graph_);
 }
 
-Graph resolve_operators(const Graph& graph, const Evaluate& evaluate) {
+Graph resolve_operators(const Graph& graph, const Evaluator& evaluate) {
   return Resolver(graph, evaluate).run();
 }
 

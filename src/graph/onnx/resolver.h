@@ -15,7 +15,7 @@ namespace tenon {
 /// and `emit`.
 class Resolver {
  public:
-  Resolver(const Graph& onnx, const Evaluate& evaluate);
+  Resolver(const Graph& onnx, const Evaluator& evaluate);
   Graph run();
 
   // The current node.
@@ -27,6 +27,7 @@ class Resolver {
   ValueId input(int i) const;  // UserError when absent
   bool has(const std::string& attribute) const { return node_->attributes.count(attribute) != 0; }
 
+  bool is_constant(ValueId id) const { return graph_.is_constant(id); }
   DType type(ValueId id) const { return *graph_.value(id).type; }
   std::vector<int64_t> shape(ValueId id) const { return graph_.value(id).shape(); }
   int rank(ValueId id) const { return static_cast<int>(graph_.value(id).dims->size()); }
@@ -71,7 +72,7 @@ class Resolver {
   bool try_fold(const Node& node, ValueId out);
 
   const Graph& onnx_;
-  const Evaluate& evaluate_;
+  const Evaluator& evaluate_;
   Graph graph_;
   std::vector<ValueId> canonical_;  // per ONNX value
   const Node* node_ = nullptr;

@@ -20,30 +20,17 @@ void resolve_pow(Resolver&);
 void resolve_mod(Resolver&);
 void resolve_bit(Resolver&);  // BitwiseAnd -> BitAnd, ...
 void resolve_bit_shift(Resolver&);
-void resolve_reciprocal(Resolver&);
-void resolve_sign(Resolver&);
 void resolve_is_inf(Resolver&);
 void resolve_cast(Resolver&);
 void resolve_cast_like(Resolver&);
 void resolve_where(Resolver&);
 std::string refuse_cast(const Node&, int64_t opset);
 
-// rules_activation.cpp
-void resolve_relu(Resolver&);
-void resolve_leaky_relu(Resolver&);
+void resolve_numbers(Resolver&);  // the same name, attributes alpha and beta as they are
 void resolve_prelu(Resolver&);
-void resolve_thresholded_relu(Resolver&);
-void resolve_elu(Resolver&);
 void resolve_selu(Resolver&);
-void resolve_celu(Resolver&);
-void resolve_hard_sigmoid(Resolver&);
-void resolve_hard_swish(Resolver&);
-void resolve_swish(Resolver&);
-void resolve_gelu(Resolver&);
-void resolve_mish(Resolver&);
-void resolve_softplus(Resolver&);
-void resolve_softsign(Resolver&);
 void resolve_shrink(Resolver&);
+void resolve_gelu(Resolver&);
 
 // rules_shape.cpp
 void resolve_shape(Resolver&);
@@ -69,22 +56,19 @@ void resolve_split(Resolver&);
 void resolve_slice(Resolver&);
 void resolve_pad(Resolver&);
 void resolve_gather(Resolver&);
+void resolve_gather_nd(Resolver&);
+void resolve_trilu(Resolver&);
 void resolve_depth_to_space(Resolver&);
 void resolve_space_to_depth(Resolver&);
 std::string refuse_pad(const Node&, int64_t opset);
 
 // rules_reduce.cpp
-void resolve_reduce(Resolver&);  // ReduceSum, ReduceMax, ReduceMin, ReduceProd
-void resolve_reduce_mean(Resolver&);
-void resolve_reduce_l1(Resolver&);
-void resolve_reduce_l2(Resolver&);
-void resolve_reduce_sum_square(Resolver&);
-void resolve_reduce_log_sum(Resolver&);
-void resolve_reduce_log_sum_exp(Resolver&);
+void resolve_reduce(Resolver&);
+void resolve_arg(Resolver&);
+void resolve_cumulative_sum(Resolver&);
 void resolve_global_average_pool(Resolver&);
 void resolve_global_max_pool(Resolver&);
-void resolve_softmax(Resolver&);
-void resolve_log_softmax(Resolver&);
+void resolve_softmax(Resolver&);  // LogSoftmax too
 
 // rules_normalise.cpp
 void resolve_batch_norm(Resolver&);
@@ -101,6 +85,7 @@ void resolve_conv(Resolver&);
 void resolve_conv_transpose(Resolver&);
 void resolve_max_pool(Resolver&);
 void resolve_average_pool(Resolver&);
+void resolve_lp_pool(Resolver&);
 std::string refuse_max_pool(const Node&, int64_t opset);
 
 }  // namespace tenon

@@ -109,17 +109,14 @@ int64_t group(Resolver& r) {
   return group;
 }
 
-/// ceil_mode counts a last window that hangs over the end, unless it would start in the padding
-/// there. The same number of outputs comes from more padding at the end.
-void extend_for_ceil(Window& w, const std::vector<int64_t>& spatial) {
-  for (size_t d = 0; d < w.rank(); ++d) {
-    int64_t& end = w.pads[d + w.rank()];
-    const int64_t room = spatial[d] + w.pads[d] + end - span(w, d);
-    if (room < 0) continue;
-    int64_t last = (room + w.strides[d] - 1) / w.strides[d];
-    if (last * w.strides[d] >= spatial[d] + w.pads[d]) --last;
-    end += std::max<int64_t>(0, last * w.strides[d] - room);
-  }
+/// Emits `op` with the window and its own attributes.
+void pool(Resolver& r, const std::string& op, Attributes attributes) {
+  const Window w = window(r, r.node().integers("kernel_shape"), spatial_extents(r, r.input(0)));
+  for (const auto& [name, numbers] : attributes_of(w)) attributes[name] = numbers;
+  attributes["kernel"] = w.kernel;
+  attributes["ceil_mode"] = r.node().integer("ceil_mode");
+  attributes.emplace("count_include_pad", int64_t{0});
+  r.result(0, r.emit(op, attributes, {r.input(0)}));
 }
 
 }  // namespace
@@ -208,28 +205,12 @@ std::string refuse_max_pool(const Node& node, int64_t) {
   return "";
 }
 
-void resolve_max_pool(Resolver& r) {
-  const std::vector<int64_t> spatial = spatial_extents(r, r.input(0));
-  Window w = window(r, r.node().integers("kernel_shape"), spatial);
-  if (r.node().integer("ceil_mode") != 0) extend_for_ceil(w, spatial);
-  Attributes attributes = attributes_of(w);
-  attributes["kernel"] = w.kernel;
-  r.result(0, r.emit("MaxPool", attributes, {r.input(0)}));
+void resolve_max_pool(Resolver& r) { pool(r, "MaxPool", {}); }
+
+void resolve_average_pool(Resolver& r) {
+  pool(r, "AveragePool", {{"count_include_pad", r.node().integer("count_include_pad")}});
 }
 
-/// `counted_pads`: how far around the input cells count in the mean's denominator (what ceil_mode
-/// adds never does).
-void resolve_average_pool(Resolver& r) {
-  const std::vector<int64_t> spatial = spatial_extents(r, r.input(0));
-  Window w = window(r, r.node().integers("kernel_shape"), spatial);
-  const bool count_padding = r.node().integer("count_include_pad") != 0;
-  const std::vector<int64_t> counted =
-      count_padding ? w.pads : std::vector<int64_t>(w.pads.size(), 0);
-  if (r.node().integer("ceil_mode") != 0) extend_for_ceil(w, spatial);
-  Attributes attributes = attributes_of(w);
-  attributes["kernel"] = w.kernel;
-  attributes["counted_pads"] = counted;
-  r.result(0, r.emit("AveragePool", attributes, {r.input(0)}));
-}
+void resolve_lp_pool(Resolver& r) { pool(r, "LpPool", {{"p", r.node().integer("p")}}); }
 
 }  // namespace tenon

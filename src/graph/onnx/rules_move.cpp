@@ -84,7 +84,7 @@ ValueId transpose(Resolver& r, ValueId x, const std::vector<int64_t>& perm) {
 
 int64_t block_size(Resolver& r) {
   const int64_t block = r.node().integer("blocksize");
-  if (block < 1) r.fail(fmt::format("blocksize is {}", block));
+  if (block < 1 || block > INT32_MAX) r.fail(fmt::format("blocksize is {}", block));
   if (r.rank(r.input(0)) != 4)
     r.fail(fmt::format("the input has rank {}, it needs 4", r.rank(r.input(0))));
   return block;
@@ -178,26 +178,23 @@ void resolve_pad(Resolver& r) {
 void resolve_gather(Resolver& r) {
   const ValueId data = r.input(0);
   const int64_t axis = r.axis(r.node().integer("axis"), r.rank(data));
-  r.result(0, r.emit("Gather", {{"axis", axis}}, {data, r.input(1)}));
+  r.result(0, r.emit(r.node().op, {{"axis", axis}}, {data, r.input(1)}));
 }
 
-/// x[n,c,h,w] -> [n, c/b/b, h*b, w*b]; mode DCR: channel (b1*b + b2)*C + c, mode CRD: (c*b + b1)*b
-/// + b2.
+void resolve_gather_nd(Resolver& r) {
+  r.result(
+      0, r.emit("GatherND", {{"batch", r.node().integer("batch_dims")}}, {r.input(0), r.input(1)}));
+}
+
 void resolve_depth_to_space(Resolver& r) {
   const int64_t b = block_size(r);
-  const std::vector<int64_t> s = r.shape(r.input(0));
+  const int64_t channels = r.shape(r.input(0))[1];
   const std::string& mode = r.node().text("mode");
-  if (s[1] % (b * b) != 0)
-    r.fail(fmt::format("{} channels are no multiple of blocksize squared, {}", s[1], b * b));
+  if (channels % (b * b) != 0)
+    r.fail(fmt::format("{} channels are no multiple of blocksize squared, {}", channels, b * b));
   if (mode != "DCR" && mode != "CRD") r.fail("mode is \"" + mode + "\", it must be DCR or CRD");
-  const int64_t c = s[1] / (b * b);
-  const bool dcr = mode == "DCR";
-  const std::vector<int64_t> split = dcr ? std::vector<int64_t>{s[0], b, b, c, s[2], s[3]}
-                                         : std::vector<int64_t>{s[0], c, b, b, s[2], s[3]};
-  const std::vector<int64_t> perm =
-      dcr ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3};
-  r.result(0, r.reshape(transpose(r, r.reshape(r.input(0), split), perm),
-                        {s[0], c, s[2] * b, s[3] * b}));
+  r.result(0, r.emit("DepthToSpace", {{"block", b}, {"depth_first", int64_t{mode == "DCR"}}},
+                     {r.input(0)}));
 }
 
 void resolve_space_to_depth(Resolver& r) {
@@ -205,9 +202,18 @@ void resolve_space_to_depth(Resolver& r) {
   const std::vector<int64_t> s = r.shape(r.input(0));
   if (s[2] % b != 0 || s[3] % b != 0)
     r.fail(fmt::format("{}x{} is no multiple of blocksize {}", s[2], s[3], b));
-  const ValueId split = r.reshape(r.input(0), {s[0], s[1], s[2] / b, b, s[3] / b, b});
-  r.result(0, r.reshape(transpose(r, split, {0, 3, 5, 1, 2, 4}),
-                        {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
+  r.result(0, r.emit("SpaceToDepth", {{"block", b}}, {r.input(0)}));
+}
+
+/// The diagonal k is an optional input.
+void resolve_trilu(Resolver& r) {
+  const ValueId x = r.input(0);
+  int64_t diagonal = 0;
+  if (r.has_input(1)) diagonal = r.needed_integers(1, "diagonal").at(0);
+  if (r.rank(x) < 2) r.fail(fmt::format("the input has rank {}, it needs 2", r.rank(x)));
+  r.result(
+      0, r.emit("Triangle",
+                {{"diagonal", diagonal}, {"upper", int64_t{r.node().integer("upper") != 0}}}, {x}));
 }
 
 }  // namespace tenon

@@ -7,24 +7,7 @@ namespace tenon {
 namespace {
 
 ValueId mean(Resolver& r, ValueId x, const std::vector<int64_t>& axes) {
-  double count = 1;
-  for (int64_t axis : axes) count *= static_cast<double>(r.shape(x)[static_cast<size_t>(axis)]);
-  const ValueId sum = r.emit("ReduceSum", {{"axes", axes}, {"keepdims", int64_t{1}}}, {x});
-  return r.emit("Div", {sum, r.scalar_like(sum, count)});
-}
-
-struct Normalised {
-  ValueId y, mean, inverse_deviation;
-};
-
-/// (x - mean) / sqrt(variance + epsilon) over `axes`
-Normalised normalise(Resolver& r, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
-  const ValueId centre = mean(r, x, axes), centred = r.emit("Sub", {x, centre});
-  const ValueId variance = mean(r, r.emit("Mul", {centred, centred}), axes);
-  const ValueId deviation =
-      r.emit("Sqrt", {r.emit("Add", {variance, r.scalar_like(variance, epsilon)})});
-  const ValueId inverse = r.emit("Div", {r.scalar_like(deviation, 1), deviation});
-  return {r.emit("Mul", {centred, inverse}), centre, inverse};
+  return r.emit("ReduceMean", {{"axes", axes}, {"keepdims", int64_t{1}}}, {x});
 }
 
 /// [c] -> [c,1,..,1], which broadcasts along the channels of an input of rank `rank`.
@@ -45,24 +28,40 @@ std::string refuse_batch_norm(const Node& node, int64_t opset) {
 }
 
 /// Inference. The parameters may have another float type than the input (opset 15): they take the
-/// input's.
+/// input's. The canonical operator takes them shaped [c,1,..] and constant; others are worked into
+/// one scale per channel here.
 void resolve_batch_norm(Resolver& r) {
   const ValueId x = r.input(0);
+  if (r.rank(x) < 2) r.fail("the input needs a batch and a channel axis");
+  const char* const names[] = {"", "scale", "bias", "mean", "variance"};
   std::vector<ValueId> inputs{x};
-  for (int i = 1; i < 5; ++i) inputs.push_back(r.cast(r.input(i), r.type(x)));
-  r.result(0, r.emit("BatchNormalization", {{"epsilon", r.node().real("epsilon")}}, inputs));
+  bool constant = true;
+  for (int i = 1; i < 5; ++i) {
+    const std::vector<int64_t> shape = r.shape(r.input(i));
+    if (shape != std::vector<int64_t>{r.shape(x)[1]})
+      r.fail(fmt::format("{} has shape {}, the input has {} channels", names[i], shape_text(shape),
+                         r.shape(x)[1]));
+    constant = constant && r.is_constant(r.input(i));
+    inputs.push_back(per_channel(r, r.cast(r.input(i), r.type(x)), r.rank(x)));
+  }
+  const double epsilon = r.node().real("epsilon");
+  if (constant) return r.result(0, r.emit("BatchNormalization", {{"epsilon", epsilon}}, inputs));
+  const ValueId deviation = r.emit("Sqrt", {r.emit("Add", {inputs[4], r.scalar_like(x, epsilon)})});
+  const ValueId scale = r.emit("Div", {inputs[1], deviation});
+  r.result(0, r.emit("Add", {r.emit("Mul", {r.emit("Sub", {x, inputs[3]}), scale}), inputs[2]}));
 }
 
 void resolve_instance_norm(Resolver& r) {
   const ValueId x = r.input(0);
-  const int rank = r.rank(x);
-  if (rank < 3)
-    r.fail(fmt::format("the input has rank {}, it needs batch, channels and spatial axes", rank));
-  std::vector<int64_t> axes;
-  for (int64_t d = 2; d < rank; ++d) axes.push_back(d);
-  const ValueId y = normalise(r, x, axes, r.node().real("epsilon")).y;
-  const ValueId scaled = r.emit("Mul", {y, per_channel(r, r.input(1), rank)});
-  r.result(0, r.emit("Add", {scaled, per_channel(r, r.input(2), rank)}));
+  if (r.rank(x) < 3)
+    r.fail(
+        fmt::format("the input has rank {}, it needs batch, channels and spatial axes", r.rank(x)));
+  for (int i : {1, 2})
+    if (r.shape(r.input(i)) != std::vector<int64_t>{r.shape(x)[1]} ||
+        r.type(r.input(i)) != r.type(x))
+      r.fail("scale and bias need one number per channel, of the input's type");
+  r.result(0, r.emit("InstanceNormalization", {{"epsilon", r.node().real("epsilon")}},
+                     {x, r.input(1), r.input(2)}));
 }
 
 std::string refuse_layer_norm(const Node& node, int64_t) {
@@ -70,43 +69,34 @@ std::string refuse_layer_norm(const Node& node, int64_t) {
   return fmt::format("attribute stash_type = {} (supported: 1, float)", node.integer("stash_type"));
 }
 
+/// The mean and the inverse deviation, where they are wanted, are computed beside.
 void resolve_layer_norm(Resolver& r) {
-  const DType type = r.type(r.input(0)), stash = type == f64 ? f64 : f32;
-  const ValueId x = r.cast(r.input(0), stash);
+  const ValueId x = r.input(0);
+  const int64_t axis = r.axis(r.node().integer("axis"), r.rank(x));
+  const double epsilon = r.node().real("epsilon");
+  std::vector<ValueId> inputs{x, r.input(1)};
+  if (r.has_input(2)) inputs.push_back(r.input(2));
+  for (ValueId id : inputs)
+    if (r.type(id) != r.type(x) || broadcast_shapes(r.shape(id), r.shape(x)) != r.shape(x))
+      r.fail("scale and bias must broadcast to the input and have its type");
+  r.result(0, r.emit("LayerNormalization", {{"axis", axis}, {"epsilon", epsilon}}, inputs));
+  if (!r.wants_output(1) && !r.wants_output(2)) return;
   std::vector<int64_t> axes;
-  for (int64_t d = r.axis(r.node().integer("axis"), r.rank(x)); d < r.rank(x); ++d)
-    axes.push_back(d);
-  const Normalised n = normalise(r, x, axes, r.node().real("epsilon"));
-  ValueId y = r.emit("Mul", {r.cast(n.y, type), r.input(1)});
-  if (r.has_input(2)) y = r.emit("Add", {y, r.input(2)});
-  r.result(0, y);
-  r.result(1, n.mean);
-  r.result(2, n.inverse_deviation);
+  for (int64_t d = axis; d < r.rank(x); ++d) axes.push_back(d);
+  const ValueId wide = r.cast(x, r.type(x) == f64 ? f64 : f32);
+  const ValueId centre = mean(r, wide, axes), centred = r.emit("Sub", {wide, centre});
+  const ValueId variance = mean(r, r.emit("Mul", {centred, centred}), axes);
+  const ValueId deviation =
+      r.emit("Sqrt", {r.emit("Add", {variance, r.scalar_like(variance, epsilon)})});
+  r.result(1, centre);
+  r.result(2, r.emit("Reciprocal", {deviation}));
 }
 
-/// y = x / (bias + alpha/size * sum of x*x over `size` channels around)^beta. The mean over a
-/// window of channels is an average pool along them:  x*x [n,c,..] -> [n,1,c,rest] -> pool [size,1]
-/// -> back
 void resolve_lrn(Resolver& r) {
-  const ValueId x = r.input(0);
-  const std::vector<int64_t> shape = r.shape(x);
-  const int64_t size = r.node().integer("size");
-  if (shape.size() < 2 || size < 1) r.fail(fmt::format("size {} on rank {}", size, shape.size()));
-  int64_t rest = 1;
-  for (size_t d = 2; d < shape.size(); ++d) rest *= shape[d];
-  const std::vector<int64_t> pads{(size - 1) / 2, 0, size / 2, 0};
-  const ValueId squares = r.reshape(r.emit("Mul", {x, x}), {shape[0], 1, shape[1], rest});
-  const ValueId pooled = r.emit("AveragePool",
-                                {{"kernel", std::vector<int64_t>{size, 1}},
-                                 {"strides", std::vector<int64_t>{1, 1}},
-                                 {"dilations", std::vector<int64_t>{1, 1}},
-                                 {"pads", pads},
-                                 {"counted_pads", pads}},
-                                {squares});
-  const ValueId mean = r.reshape(pooled, shape);
-  const ValueId scaled = r.emit("Mul", {mean, r.scalar_like(x, r.node().real("alpha"))});
-  const ValueId base = r.emit("Add", {scaled, r.scalar_like(x, r.node().real("bias"))});
-  r.result(0, r.emit("Div", {x, r.emit("Pow", {base, r.scalar_like(x, r.node().real("beta"))})}));
+  const Node& node = r.node();
+  if (node.integer("size") < 1 || r.rank(r.input(0)) < 2)
+    r.fail(fmt::format("size {} on rank {}", node.integer("size"), r.rank(r.input(0))));
+  r.result(0, r.emit("LRN", node.attributes, {r.input(0)}));
 }
 
 }  // namespace tenon

@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "graph/onnx/read_tensor.h"
 #include "graph/onnx/rules.h"
 
@@ -22,12 +20,6 @@ ValueId chain(Resolver& r, const std::string& op) {
   ValueId all = r.input(0);
   for (int i = 1; i < r.input_count(); ++i) all = r.emit(op, {all, r.input(i)});
   return all;
-}
-
-ValueId remainder(Resolver& r, ValueId a, ValueId b) {
-  if (!is_float(r.type(a))) return r.emit("TruncMod", {a, b});
-  const ValueId whole = r.emit("Trunc", {r.emit("Div", {a, b})});
-  return r.emit("Sub", {a, r.emit("Mul", {whole, b})});
 }
 
 }  // namespace
@@ -62,19 +54,21 @@ void resolve_clip(Resolver& r) {
   r.result(0, x);
 }
 
-/// The result has the base's type; integers go through double.
+/// The result has the base's type.
 void resolve_pow(Resolver& r) {
   const ValueId base = r.input(0), exponent = legacy_operand(r);
-  const DType type = r.type(base), wide = is_float(type) ? type : f64;
+  const bool whole_base = !is_float(r.type(base));
+  if (!whole_base || !is_float(r.type(exponent)))
+    return r.result(0, r.emit("Pow", {base, r.cast(exponent, r.type(base))}));
+  const DType wide = r.type(exponent) == f64 ? f64 : f32;
   const ValueId power = r.emit("Pow", {r.cast(base, wide), r.cast(exponent, wide)});
-  r.result(0, r.cast(power, type));
+  r.result(0, r.cast(power, r.type(base)));
 }
 
 void resolve_mod(Resolver& r) {
-  const ValueId a = r.input(0), b = r.input(1);
-  const bool c_style = r.node().integer("fmod") != 0;
-  if (!c_style && is_float(r.type(a))) r.fail("floating point needs fmod = 1");
-  r.result(0, c_style ? remainder(r, a, b) : r.emit("FloorMod", {a, b}));
+  const int64_t c_style = r.node().integer("fmod");
+  if (c_style == 0 && is_float(r.type(r.input(0)))) r.fail("floating point needs fmod = 1");
+  r.result(0, r.emit("Mod", {{"fmod", c_style}}, {r.input(0), r.input(1)}));
 }
 
 void resolve_bit(Resolver& r) {
@@ -90,29 +84,45 @@ void resolve_bit_shift(Resolver& r) {
   r.result(0, r.emit(direction == "LEFT" ? "ShiftLeft" : "ShiftRight", {r.input(0), r.input(1)}));
 }
 
-void resolve_reciprocal(Resolver& r) {
-  r.result(0, r.emit("Div", {r.scalar_like(r.input(0), 1), r.input(0)}));
-}
-
-void resolve_sign(Resolver& r) {
-  const ValueId x = r.input(0), zero = r.scalar_like(x, 0);
-  ValueId sign = r.emit("Where", {r.emit("Greater", {x, zero}), r.scalar_like(x, 1), zero});
-  if (!is_unsigned_int(r.type(x)))
-    sign = r.emit("Where", {r.emit("Less", {x, zero}), r.scalar_like(x, -1), sign});
-  r.result(0, sign);
-}
-
 void resolve_is_inf(Resolver& r) {
+  const auto flag = [&](const char* name) { return r.node().integer(name) != 0 ? 1.0 : 0.0; };
+  r.result(0,
+           r.emit("IsInf", {{"alpha", flag("detect_negative")}, {"beta", flag("detect_positive")}},
+                  {r.input(0)}));
+}
+
+void resolve_numbers(Resolver& r) {
+  r.result(0, r.emit(r.node().op, r.node().attributes, {r.input(0)}));
+}
+
+/// The slope broadcasts to x; ahead of opset 7 a vector means one number per channel.
+void resolve_prelu(Resolver& r) {
   const ValueId x = r.input(0);
-  const double infinity = std::numeric_limits<double>::infinity();
-  const bool positive = r.node().integer("detect_positive") != 0,
-             negative = r.node().integer("detect_negative") != 0;
-  ValueId found =
-      r.emit("Equal", {positive || !negative ? x : r.emit("Neg", {x}), r.scalar_like(x, infinity)});
-  if (positive && negative)
-    found = r.emit("Or", {found, r.emit("Equal", {x, r.scalar_like(x, -infinity)})});
-  if (!positive && !negative) found = r.emit("And", {found, r.emit("Not", {found})});
-  r.result(0, found);
+  ValueId slope = r.input(1);
+  const std::vector<int64_t> shape = r.shape(slope);
+  if (r.opset() < 7 && shape.size() == 1 && r.rank(x) > 2) {
+    std::vector<int64_t> per_channel(static_cast<size_t>(r.rank(x)) - 1, 1);
+    per_channel[0] = shape[0];
+    slope = r.reshape(slope, per_channel);
+  }
+  r.result(0, r.emit("PRelu", {x, slope}));
+}
+
+void resolve_selu(Resolver& r) {
+  r.result(0, r.emit("Selu", {{"alpha", r.node().real("alpha")}, {"beta", r.node().real("gamma")}},
+                     {r.input(0)}));
+}
+
+void resolve_shrink(Resolver& r) {
+  r.result(0, r.emit("Shrink", {{"alpha", r.node().real("bias")}, {"beta", r.node().real("lambd")}},
+                     {r.input(0)}));
+}
+
+void resolve_gelu(Resolver& r) {
+  const std::string& approximate = r.node().text("approximate");
+  if (approximate != "none" && approximate != "tanh")
+    r.fail("approximate is \"" + approximate + "\", it must be none or tanh");
+  r.result(0, r.emit("Gelu", {{"approximate", int64_t{approximate == "tanh"}}}, {r.input(0)}));
 }
 
 std::string refuse_cast(const Node& node, int64_t) {

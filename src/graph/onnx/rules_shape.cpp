@@ -136,22 +136,13 @@ void resolve_expand(Resolver& r) {
   r.result(0, *shape == r.shape(x) ? x : r.emit("Expand", {{"shape", *shape}}, {x}));
 }
 
-/// x[2,3] repeats [4,1]  ->  Reshape [1,2,1,3], Expand [4,2,1,3], Reshape [8,3]
 void resolve_tile(Resolver& r) {
   const ValueId x = r.input(0);
-  const std::vector<int64_t> shape = r.shape(x), repeats = r.needed_integers(1, "repeats");
-  if (repeats.size() != shape.size())
-    r.fail(fmt::format("{} repeats for {} axes", repeats.size(), shape.size()));
+  const std::vector<int64_t> repeats = r.needed_integers(1, "repeats");
+  if (static_cast<int>(repeats.size()) != r.rank(x))
+    r.fail(fmt::format("{} repeats for {} axes", repeats.size(), r.rank(x)));
   need_extents(r, repeats);
-  std::vector<int64_t> split, expanded, tiled;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    split.insert(split.end(), {1, shape[d]});
-    expanded.insert(expanded.end(), {repeats[d], shape[d]});
-    int64_t extent = 0;
-    if (__builtin_mul_overflow(repeats[d], shape[d], &extent)) r.fail("the result is too large");
-    tiled.push_back(extent);
-  }
-  r.result(0, r.reshape(r.emit("Expand", {{"shape", expanded}}, {r.reshape(x, split)}), tiled));
+  r.result(0, r.emit("Tile", {{"repeats", repeats}}, {x}));
 }
 
 std::string refuse_constant(const Node& node, int64_t) {

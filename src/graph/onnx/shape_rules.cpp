@@ -30,6 +30,11 @@ void need_one_type(const Infos& inputs, size_t first) {
                              name(inputs[first].type), name(inputs[i].type)));
 }
 
+void need_index(const TensorInfo& indices) {
+  if (indices.type != i32 && indices.type != i64)
+    fail_shape(fmt::format("indices are {}, they must be i32 or i64", name(indices.type)));
+}
+
 int64_t checked_product(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (int64_t extent : shape)
@@ -59,27 +64,22 @@ std::string info_text(const TensorInfo& info) {
   return fmt::format("{}[{}]", name(info.type), fmt::join(info.shape, ","));
 }
 
+TensorInfo infer_same(const Node&, const Infos& inputs) { return inputs.at(0); }
+
+TensorInfo infer_same_float(const Node& node, const Infos& inputs) {
+  if (!is_float(inputs.at(0).type))
+    fail_shape(fmt::format("{} is defined for floating point, the input is {}", node.op,
+                           name(inputs[0].type)));
+  return inputs[0];
+}
+
 TensorInfo infer_pointwise(const Node&, const Infos& inputs) {
   need_one_type(inputs, 0);
   return {inputs.at(0).type, broadcast_all(inputs)};
 }
 
-TensorInfo infer_float_pointwise(const Node& node, const Infos& inputs) {
-  if (!is_float(inputs.at(0).type))
-    fail_shape(fmt::format("{} is defined for floating point, the input is {}", node.op,
-                           name(inputs[0].type)));
-  return infer_pointwise(node, inputs);
-}
-
 TensorInfo infer_comparison(const Node& node, const Infos& inputs) {
   return {boolean, infer_pointwise(node, inputs).shape};
-}
-
-TensorInfo infer_logical(const Node& node, const Infos& inputs) {
-  if (inputs.at(0).type != boolean)
-    fail_shape(
-        fmt::format("{} is defined for bool, the input is {}", node.op, name(inputs[0].type)));
-  return infer_pointwise(node, inputs);
 }
 
 TensorInfo infer_where(const Node&, const Infos& inputs) {
@@ -183,13 +183,66 @@ TensorInfo infer_expand(const Node& node, const Infos& inputs) {
 TensorInfo infer_gather(const Node& node, const Infos& inputs) {
   const TensorInfo &data = inputs.at(0), &indices = inputs.at(1);
   const auto axis = static_cast<size_t>(node.integer("axis"));
-  if (indices.type != i32 && indices.type != i64)
-    fail_shape(fmt::format("indices are {}, they must be i32 or i64", name(indices.type)));
+  need_index(indices);
   std::vector<int64_t> shape(data.shape.begin(), data.shape.begin() + static_cast<ptrdiff_t>(axis));
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
   shape.insert(shape.end(), data.shape.begin() + static_cast<ptrdiff_t>(axis) + 1,
                data.shape.end());
   return {data.type, shape};
+}
+
+TensorInfo infer_gather_elements(const Node& node, const Infos& inputs) {
+  const TensorInfo &data = inputs.at(0), &indices = inputs.at(1);
+  need_index(indices);
+  const auto axis = static_cast<size_t>(node.integer("axis"));
+  bool fits = indices.shape.size() == data.shape.size();
+  for (size_t d = 0; fits && d < data.shape.size(); ++d)
+    fits = d == axis || indices.shape[d] <= data.shape[d];
+  if (!fits)
+    fail_shape(fmt::format("indices {} do not fit into {} but for axis {}",
+                           shape_text(indices.shape), shape_text(data.shape), axis));
+  return {data.type, indices.shape};
+}
+
+/// The last axis of the indices counts positions in the first axes of the data behind `batch`
+/// common ones.
+TensorInfo infer_gather_nd(const Node& node, const Infos& inputs) {
+  const TensorInfo &data = inputs.at(0), &indices = inputs.at(1);
+  need_index(indices);
+  const int64_t batch = node.integer("batch"), rank = static_cast<int64_t>(data.shape.size());
+  const auto index_rank = static_cast<int64_t>(indices.shape.size());
+  bool fits = index_rank >= 1 && batch < index_rank && batch <= rank && indices.shape.back() >= 1 &&
+              batch + indices.shape.back() <= rank;
+  for (int64_t d = 0; fits && d < batch; ++d)
+    fits = data.shape[static_cast<size_t>(d)] == indices.shape[static_cast<size_t>(d)];
+  if (!fits)
+    fail_shape(fmt::format("indices {} do not fit data {} with {} batch axes",
+                           shape_text(indices.shape), shape_text(data.shape), batch));
+  std::vector<int64_t> shape(indices.shape.begin(), indices.shape.end() - 1);
+  shape.insert(shape.end(),
+               data.shape.begin() + static_cast<ptrdiff_t>(batch + indices.shape.back()),
+               data.shape.end());
+  return {data.type, shape};
+}
+
+TensorInfo infer_depth_to_space(const Node& node, const Infos& inputs) {
+  const std::vector<int64_t>& x = inputs.at(0).shape;
+  const int64_t b = node.integer("block");
+  return {inputs[0].type, {x[0], x[1] / (b * b), x[2] * b, x[3] * b}};
+}
+
+TensorInfo infer_space_to_depth(const Node& node, const Infos& inputs) {
+  const std::vector<int64_t>& x = inputs.at(0).shape;
+  const int64_t b = node.integer("block");
+  return {inputs[0].type, {x[0], x[1] * b * b, x[2] / b, x[3] / b}};
+}
+
+TensorInfo infer_tile(const Node& node, const Infos& inputs) {
+  TensorInfo out = inputs.at(0);
+  for (size_t d = 0; d < out.shape.size(); ++d)
+    if (__builtin_mul_overflow(out.shape[d], node.integers("repeats")[d], &out.shape[d]))
+      fail_shape("the result is too large");
+  return out;
 }
 
 /// start + i * step for i < count, both rank 0.

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "graph/onnx/shape_rules.h"
+#include "kernels/conv.h"
+#include "kernels/pool.h"
 
 namespace tenon {
 
@@ -15,30 +17,12 @@ void need_same_float(const Node& node, const TensorInfo& a, const TensorInfo& b)
                            node.op));
 }
 
-/// Number of positions of a window of `kernel` cells `dilation` apart, over `padded` cells.
-int64_t window_count(int64_t padded, int64_t kernel, int64_t dilation, int64_t stride) {
-  int64_t span = 0;
-  if (__builtin_mul_overflow(kernel - 1, dilation, &span) || padded - 1 < span) return 0;
-  return (padded - 1 - span) / stride + 1;
-}
-
-/// Spatial extents of a windowed operator on input x with attributes strides, pads, dilations.
-std::vector<int64_t> window_shape(const Node& node, const TensorInfo& x,
-                                  const std::vector<int64_t>& kernel) {
-  const std::vector<int64_t>&strides = node.integers("strides"), &pads = node.integers("pads"),
-        &dilations = node.integers("dilations");
-  std::vector<int64_t> shape;
-  for (size_t d = 0; d < kernel.size(); ++d) {
-    const int64_t padded = x.shape[d + 2] + pads[d] + pads[d + kernel.size()];
-    const int64_t count = window_count(padded, kernel[d], dilations[d], strides[d]);
-    if (count <= 0)
-      fail_shape(fmt::format(
-          "spatial axis {} has extent {} with pads {} and {}; a window of {} with "
-          "dilation {} does not fit",
-          d, x.shape[d + 2], pads[d], pads[d + kernel.size()], kernel[d], dilations[d]));
-    shape.push_back(count);
-  }
-  return shape;
+[[noreturn]] void fail_window(size_t d, int64_t extent, int64_t begin, int64_t end, int64_t kernel,
+                              int64_t dilation) {
+  fail_shape(
+      fmt::format("spatial axis {} has extent {} with pads {} and {}; a window of {} with dilation "
+                  "{} does not fit",
+                  d, extent, begin, end, kernel, dilation));
 }
 
 }  // namespace
@@ -54,33 +38,28 @@ TensorInfo infer_reduce(const Node& node, const Infos& inputs) {
   return out;
 }
 
-TensorInfo infer_softmax(const Node& node, const Infos& inputs) {
-  if (!is_float(inputs.at(0).type))
-    fail_shape(fmt::format("{} is defined for floating point, the input is {}", node.op,
-                           name(inputs[0].type)));
-  return inputs[0];
+TensorInfo infer_arg(const Node& node, const Infos& inputs) {
+  TensorInfo out{i64, inputs.at(0).shape};
+  const auto axis = static_cast<ptrdiff_t>(node.integer("axis"));
+  if (out.shape[static_cast<size_t>(axis)] == 0) fail_shape("an empty axis has no position");
+  out.shape[static_cast<size_t>(axis)] = 1;
+  if (node.integer("keepdims") == 0) out.shape.erase(out.shape.begin() + axis);
+  return out;
 }
 
 TensorInfo infer_pool(const Node& node, const Infos& inputs) {
   const TensorInfo& x = inputs.at(0);
+  const std::vector<int64_t>&kernel = node.integers("kernel"), &strides = node.integers("strides"),
+        &dilations = node.integers("dilations"), &pads = node.integers("pads");
   TensorInfo out{x.type, {x.shape[0], x.shape[1]}};
-  for (int64_t extent : window_shape(node, x, node.integers("kernel"))) out.shape.push_back(extent);
-  return out;
-}
-
-TensorInfo infer_batch_norm(const Node& node, const Infos& inputs) {
-  const TensorInfo& x = inputs.at(0);
-  if (!is_float(x.type))
-    fail_shape(fmt::format("the input is {}, it must be a float", name(x.type)));
-  if (x.shape.size() < 2) fail_shape("the input needs a batch and a channel axis");
-  const char* const names[] = {"", "scale", "bias", "mean", "variance"};
-  for (size_t i = 1; i < 5; ++i) {
-    need_same_float(node, x, inputs.at(i));
-    if (inputs[i].shape != std::vector<int64_t>{x.shape[1]})
-      fail_shape(fmt::format("{} has shape {}, the input has {} channels", names[i],
-                             shape_text(inputs[i].shape), x.shape[1]));
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    const int64_t end = pads[d + kernel.size()], extent = x.shape[d + 2];
+    const int64_t count = pool_extent(extent, kernel[d], strides[d], dilations[d], pads[d], end,
+                                      node.integer("ceil_mode") != 0);
+    if (count < 1) fail_window(d, extent, pads[d], end, kernel[d], dilations[d]);
+    out.shape.push_back(count);
   }
-  return x;
+  return out;
 }
 
 TensorInfo infer_matmul(const Node& node, const Infos& inputs) {
@@ -113,8 +92,15 @@ TensorInfo infer_conv(const Node& node, const Infos& inputs) {
                     "[outputs, channels / groups, ...] and groups divide both",
                     x.shape[1], shape_text(w.shape), group));
   TensorInfo out{x.type, {x.shape[0], w.shape[0]}};
-  for (int64_t extent : window_shape(node, x, {w.shape.begin() + 2, w.shape.end()}))
-    out.shape.push_back(extent);
+  for (size_t d = 0; d + 2 < w.shape.size(); ++d) {
+    const int64_t begin = node.integers("pads")[d],
+                  end = node.integers("pads")[d + w.shape.size() - 2];
+    const int64_t dilation = node.integers("dilations")[d];
+    const int64_t count = window_extent(x.shape[d + 2], w.shape[d + 2], node.integers("strides")[d],
+                                        dilation, begin + end);
+    if (count < 1) fail_window(d, x.shape[d + 2], begin, end, w.shape[d + 2], dilation);
+    out.shape.push_back(count);
+  }
   return out;
 }
 
