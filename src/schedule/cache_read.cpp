@@ -1,0 +1,202 @@
+#include <tenon/schedule/stage_primitives.h>
+
+#include <algorithm>
+#include <set>
+
+#include "schedule/place.h"
+
+namespace tenon {
+namespace {
+
+/// Each dimension's parts must tile its index: divide 1 modulo a, divide a modulo b, ..., the last
+/// one without modulo.
+void check_layout(const std::vector<LayoutDim>& layout, size_t rank, const std::string& buffer) {
+  if (layout.empty()) return;
+  for (size_t d = 0; d < rank; ++d) {
+    std::vector<LayoutDim> parts;
+    for (const LayoutDim& l : layout)
+      if (l.dim == static_cast<int>(d)) parts.push_back(l);
+    std::sort(parts.begin(), parts.end(),
+              [](const LayoutDim& a, const LayoutDim& b) { return a.divide < b.divide; });
+    int64_t next = 1;
+    for (const LayoutDim& l : parts) {
+      const bool ends = &l == &parts.back();
+      if (l.divide != next || (l.modulo == 0) != ends || l.modulo < 0 ||
+          (l.modulo > 0 && l.modulo < 2))
+        next = -1;
+      if (next > 0 && !ends) next *= l.modulo;
+    }
+    if (parts.empty() || next < 1)
+      refuse(fmt::format("the layout does not store dimension {} of {} exactly once: its parts "
+                         "must be index % a, "
+                         "(index // a) % b, ..., index // (a*b...)",
+                         d, buffer),
+             "for blocks of n along the last dimension of a matrix: {{1, n, 0}, {0, 1, 0}, {1, 1, "
+             "n}}");
+  }
+  for (const LayoutDim& l : layout)
+    if (l.dim < 0 || l.dim >= static_cast<int>(rank))
+      refuse(fmt::format("the layout names dimension {} of {}, which has {}", l.dim, buffer, rank));
+}
+
+/// The producer's axis names, else those of the reader's axes that index the dimensions, else d0,
+/// d1, ...; each once.
+std::vector<std::string> dim_names(const Program& program, const Stage& reader,
+                                   const Buffer& buffer) {
+  std::vector<std::string> names(buffer->shape.size());
+  const std::vector<StagePath> writers = writers_of(program, buffer);
+  auto name_from = [&](const std::vector<Expr>& indices) {
+    for (size_t d = 0; d < names.size(); ++d) {
+      if (!names[d].empty()) continue;
+      const std::vector<Var> vars = free_vars(indices[d]);
+      if (!vars.empty()) names[d] = vars[0].name();
+    }
+  };
+  if (!writers.empty()) name_from(writers[0].stage->indices);
+  for (const Expr& e : reader.values)
+    walk(e, [&](const Expr& part) {
+      const Load* l = part.as<Load>();
+      if (l && l->buffer == buffer) name_from(l->indices);
+      return true;
+    });
+  std::set<std::string> used;
+  for (size_t d = 0; d < names.size(); ++d) {
+    if (names[d].empty()) names[d] = fmt::format("d{}", d);
+    const std::string base = names[d];
+    for (int n = 2; !used.insert(names[d]).second; ++n) names[d] = fmt::format("{}{}", base, n);
+  }
+  return names;
+}
+
+/// stage NAME: copy[dims] = buffer[dims]
+Stage copy_stage(const std::string& name, const Buffer& copy, const Buffer& from,
+                 const std::vector<std::string>& names) {
+  Stage out;
+  out.name = name;
+  std::vector<Expr> at;
+  for (size_t d = 0; d < names.size(); ++d) {
+    const Axis axis(names[d], from->shape[d]);
+    out.axes.push_back({axis, AxisKind::spatial, axis});
+    at.push_back(axis);
+  }
+  out.outputs = {copy};
+  out.indices = at;
+  out.values = {load(from, at)};
+  return out;
+}
+
+/// Does the box lie inside what the writers of a buffer that lives in a loop compute there? Buffers
+/// outside all loops are whole.
+void check_computed(const Program& program, const StagePath& reader, const Box& box,
+                    const Buffer& buffer, const std::string& mark) {
+  const size_t lives_in = loops_round_allocate(program, buffer).size();
+  if (lives_in == 0) return;
+  BoxBuilder computed(buffer->shape);
+  for (const StagePath& w : writers_of(program, buffer))
+    computed.add(w, lives_in, {over_loops(*w.stage, w.stage->indices)});
+  const Box there = computed.finish();
+  Simplifier math = math_for(reader);
+  const Guards guards = affine_guards({reader.stage->spatial_guard}, math);
+  for (size_t d = 0; d < box.dims.size(); ++d) {
+    if (there.dims[d].whole) continue;
+    const Interval apart = bounds(box.dims[d].min - there.dims[d].min, math, guards);
+    const auto have = as_int(there.dims[d].extent), need = as_int(box.dims[d].extent);
+    if (!box.dims[d].whole && have && need && apart.bounded() && *apart.min >= 0 &&
+        *apart.max + *need <= *have)
+      continue;
+    refuse(fmt::format("only a part of {} is computed there, and it cannot be proved that "
+                       "dimension {} of the copy lies "
+                       "inside it",
+                       buffer->name, d),
+           "cache it at another loop", mark);
+  }
+}
+
+size_t first_inside(const StagePath& path, const std::string& at) {
+  return at == "root" ? 0 : find_loop(path, at) + 1;
+}
+
+bool runs_reduction_outside(const StagePath& path, size_t first) {
+  for (size_t n = 0; n < first; ++n)
+    if (binds_reduce(*path.stage, path.loops[n]->var)) return true;
+  return false;
+}
+
+/// `root` with the statement that is, or starts with, the outermost loop of the stage (or the
+/// stage) replaced.
+Stmt replace_nest(const Stmt& root, const StagePath& path,
+                  const std::function<Stmt(const Stmt&)>& f) {
+  if (!path.loops.empty())
+    return replace_loop(root, path.loops[0]->var,
+                        [&](const For& l) { return f(make_stmt(For(l))); });
+  return replace_stage(root, path.stage->name,
+                       [&](const Stage& s) { return f(make_stmt(Stage(s))); });
+}
+
+void check_not_written_inside(const Program& program, const StagePath& path, size_t first,
+                              const Buffer& buffer, const std::string& mark) {
+  const For* place = first > 0            ? path.loops[first - 1]
+                     : path.loops.empty() ? nullptr
+                                          : path.loops[0];
+  for (const StagePath& w : writers_of(program, buffer))
+    if (w.stage->name == path.stage->name || (place && is_under(w, place)))
+      refuse(fmt::format("stage \"{}\" writes {} under the same loop, so a copy made at its top "
+                         "would be stale",
+                         w.stage->name, buffer->name),
+             w.stage->name == path.stage->name ? "use cache_write for what a stage writes"
+                                               : "cache it at a loop inside",
+             mark);
+}
+
+}  // namespace
+
+/// for x.o: for x.i: S reads B   ->   for x.o: { allocate B.cache; for i: B.cache = B; for x.i: S
+/// reads B.cache }
+Program CacheRead::apply(const Program& program, const Target& target) const {
+  const StagePath path = find_stage(program, stage);
+  const size_t first = tenon::first_inside(path, at);
+  const std::string mark = first > 0 ? full_name(path, first - 1) : "";
+  const Buffer from = find_buffer(program, buffer);
+  const bool with_init = !runs_reduction_outside(path, first);
+  const std::vector<std::vector<Expr>> loads = loads_of(*path.stage, from, with_init);
+  check_not_written_inside(program, path, first, from, mark);
+  if (loads.empty()) refuse(fmt::format("stage \"{}\" does not read {}", stage, buffer), {}, mark);
+  if (first > 0) check_not_vectorized(path, first - 1, "a copy");
+  check_layout(layout, from->shape.size(), buffer);
+  if (scope == Scope::shared || scope == Scope::local)
+    refuse(fmt::format("target {} has no {} memory", target.name, name(scope)),
+           "use Scope::global or Scope::reg", mark);
+
+  BoxBuilder builder(from->shape);
+  if (first > 0) builder.add(path, first, loads);
+  const Box box = builder.finish();
+  check_computed(program, path, box, from, mark);
+
+  const std::string copy_name = fresh_name(program, buffer + ".cache");
+  BufferNode node{copy_name, from->dtype, from->shape, scope, layout, nullptr};
+  const Buffer copy(std::move(node));
+  Simplifier math = math_for(path);
+  const Stmt nest = nest_over_box(
+      copy_stage(copy_name, copy, from, dim_names(program, *path.stage, from)), box, math);
+
+  Program out = program;
+  BufferMap renamed;
+  renamed.emplace(from, copy);
+  out.body = replace_stage(program.body, stage, [&](const Stage& s) {
+    Stage reader = s;
+    for (Expr& e : reader.values) e = replace_buffers(e, renamed);
+    if (with_init)
+      for (Expr& e : reader.init) e = replace_buffers(e, renamed);
+    return make_stmt(std::move(reader));
+  });
+  if (first > 0) {
+    out.body = surround_body(out.body, path.loops[first - 1]->var, {copy}, nest, {});
+  } else {
+    out.body = replace_nest(out.body, path, [&](const Stmt& s) {
+      return make_stmt(Allocate{copy, seq({nest, s})});
+    });
+  }
+  return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,255 @@
+#include "schedule/dependence.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "schedule/bounds_under_guards.h"
+
+namespace tenon {
+namespace {
+
+/// One place where a stage touches a buffer; indices over the loops.
+struct Access {
+  Buffer buffer;
+  bool write = false;
+  std::vector<Expr> at;
+};
+
+/// Everything the dependence test needs to know of a stage under the loop.
+struct Party {
+  const Stage* stage = nullptr;
+  std::vector<const For*> inside;  // loops of the stage inside the loop under test
+  std::vector<Access> accesses;
+};
+
+std::vector<Access> accesses_of(const Stage& stage) {
+  VarMap bindings;
+  for (const AxisBinding& b : stage.axes) bindings.emplace(b.axis.var, b.value);
+  std::vector<Access> out;
+  auto bound = [&](std::vector<Expr> at) {
+    for (Expr& e : at) e = substitute(e, bindings);
+    return at;
+  };
+  for (const Buffer& b : stage.outputs) out.push_back({b, true, bound(stage.indices)});
+  auto look = [&](const Expr& e) {
+    if (const Load* l = e.as<Load>()) out.push_back({l->buffer, false, bound(l->indices)});
+    return true;
+  };
+  for (const Expr& e : stage.values) walk(e, look);
+  for (const Expr& e : stage.init) walk(e, look);
+  return out;
+}
+
+/// Two accesses at iterations x and x' of a loop, and the loops inside it: can their elements be
+/// the same? Side A keeps the loop variables, side B has a twin for each. Equal elements give
+/// equations A = B; the solver derives further equalities from them, and when x = x' follows (or
+/// nothing solves an equation) there is no conflict.
+class ConflictTest {
+ public:
+  ConflictTest(const Var& x, Simplifier& math, Guards guards_a, Guards guards_b, VarMap twin)
+      : x_(x),
+        math_(math),
+        guards_a_(std::move(guards_a)),
+        guards_b_(std::move(guards_b)),
+        twin_(std::move(twin)) {}
+
+  /// Only loops may occur: what a load or a let gives may differ between iterations without a twin
+  /// saying so.
+  void equation(const Expr& a, const Expr& b) {
+    if (!over_loops(a) || !over_loops(b)) return;
+    todo_.push_back({math_.affine(a), math_.affine(b)});
+  }
+
+  bool impossible() {
+    for (bool progress = true; progress && !proved_;) {
+      progress = false;
+      for (size_t n = 0; n < todo_.size() && !proved_; ++n) progress = solve(n) || progress;
+      if (!proved_) progress = join_quotients() || progress;
+    }
+    return proved_;
+  }
+
+ private:
+  struct Equation {
+    Affine a, b;
+  };
+
+  bool over_loops(const Expr& e) const {
+    bool only_loops = true;
+    walk(e, [&](const Expr& part) {
+      const VarRef* ref = part.as<VarRef>();
+      only_loops = only_loops && !part.as<Load>() && (!ref || math_.ranges().count(ref->var));
+      return only_loops;
+    });
+    return only_loops;
+  }
+
+  /// Cancels what stands on both sides, then tries to split one twin pair off. True when something
+  /// new was learnt.
+  bool solve(size_t n) {
+    cancel(todo_[n]);
+    const Equation eq = todo_[n];
+    const Interval gap = bounds(eq.a, math_, guards_a_) - bounds(eq.b, math_, guards_b_);
+    if ((gap.min && *gap.min > 0) || (gap.max && *gap.max < 0)) return proved_ = true;
+    for (const Affine::Term& t : eq.a.terms) {
+      const Expr other = substitute(t.atom, twin_);
+      if (same_atom(other, t.atom) || eq.b.coefficient(other) != t.coefficient) continue;
+      const Affine rest_a = Affine(eq.a).add(t.atom, -t.coefficient);
+      const Affine rest_b = Affine(eq.b).add(other, -t.coefficient);
+      const Interval rest = bounds(rest_a, math_, guards_a_) - bounds(rest_b, math_, guards_b_);
+      const int64_t width = std::abs(t.coefficient);
+      if (!rest.within(1 - width, width - 1)) continue;
+      todo_[n] = {rest_a, rest_b};
+      learn(t.atom);
+      return true;
+    }
+    return false;
+  }
+
+  /// Terms with equal atoms and coefficients say nothing about the difference.
+  static void cancel(Equation& eq) {
+    const std::vector<Affine::Term> terms = eq.a.terms;
+    for (const Affine::Term& t : terms)
+      if (eq.b.coefficient(t.atom) == t.coefficient) {
+        eq.a.add(t.atom, -t.coefficient);
+        eq.b.add(t.atom, -t.coefficient);
+      }
+    eq.b.add(-eq.a.constant);
+    eq.a.constant = 0;
+  }
+
+  /// The atom equals its twin: a variable is then one variable on both sides.
+  void learn(const Expr& atom) {
+    const VarRef* ref = atom.as<VarRef>();
+    if (!ref) {
+      known_.push_back(atom);
+      return;
+    }
+    if (ref->var.same_as(x_)) {
+      proved_ = true;
+      return;
+    }
+    VarMap same;
+    same.emplace(twin_.at(ref->var).as<VarRef>()->var, ref->var);
+    twin_.erase(ref->var);
+    for (Equation& eq : todo_) eq.b = math_.affine(substitute(to_expr(eq.b), same));
+    for (Affine& g : guards_b_) g = math_.affine(substitute(to_expr(g), same));
+    for (Expr& e : known_) e = substitute(e, same);
+  }
+
+  /// e//n and e%n equal on both sides: so is e.
+  bool join_quotients() {
+    for (const Expr& q : known_)
+      for (const Expr& m : known_) {
+        const Binary *div = q.as<Binary>(), *mod = m.as<Binary>();
+        if (!div || !mod || div->op != BinaryOp::floor_div || mod->op != BinaryOp::floor_mod)
+          continue;
+        if (!structural_equal(div->a, mod->a) || !structural_equal(div->b, mod->b)) continue;
+        const Expr whole = div->a, quotient = q, rest = m;
+        std::erase_if(known_,
+                      [&](const Expr& e) { return e.same_as(quotient) || e.same_as(rest); });
+        todo_.push_back({math_.affine(whole), math_.affine(substitute(whole, twin_))});
+        return true;
+      }
+    return false;
+  }
+
+  Var x_;
+  Simplifier& math_;
+  Guards guards_a_, guards_b_;
+  VarMap twin_;
+  std::vector<Equation> todo_;
+  std::vector<Expr> known_;
+  bool proved_ = false;
+};
+
+/// Loops, ranges and twins shared by all tests under one loop.
+class LoopTest {
+ public:
+  LoopTest(const StagePath& path, size_t at) : loop_(*path.loops[at]) {
+    std::vector<const For*> outside(path.loops.begin(),
+                                    path.loops.begin() + static_cast<std::ptrdiff_t>(at + 1));
+    VarRanges ranges = loop_ranges(outside);
+    private_ = allocated(loop_.body);
+    paths_ = stage_paths(loop_.body);
+    twins_.emplace(loop_.var, Var(loop_.var.name() + "'"));
+    for (const StagePath& p : paths_) {
+      for (const auto& [var, range] : loop_ranges(p.loops)) ranges[var] = range;
+      for (const For* l : p.loops) twins_.emplace(l->var, Var(l->var.name() + "'"));
+      parties_.push_back({p.stage, p.loops, accesses_of(*p.stage)});
+    }
+    for (const auto& [var, twin] : twins_)
+      ranges[twin.as<VarRef>()->var] = Interval(ranges.at(var));
+    math_ = Simplifier(std::move(ranges));
+  }
+
+  std::optional<std::string> conflict(Accumulation accumulation, const Buffer& only) const {
+    if (is_const(loop_.extent, 0) || is_const(loop_.extent, 1)) return std::nullopt;
+    for (const Party& p : parties_)
+      for (const Access& write : p.accesses) {
+        if (!write.write || is_private(write.buffer) || (only.defined() && !(write.buffer == only)))
+          continue;
+        for (const Party& q : parties_)
+          for (const Access& other : q.accesses) {
+            if (!(other.buffer == write.buffer)) continue;
+            if (accumulation == Accumulation::allowed && accumulates(p, q)) continue;
+            if (!separate(p, write, q, other)) return describe(p, q, other);
+          }
+      }
+    return std::nullopt;
+  }
+
+ private:
+  bool is_private(const Buffer& b) const {
+    return std::find(private_.begin(), private_.end(), b) != private_.end();
+  }
+
+  bool accumulates(const Party& p, const Party& q) const {
+    return p.stage == q.stage && p.stage->combiner && p.stage->combiner->commutative &&
+           binds_reduce(*p.stage, loop_.var);
+  }
+
+  bool separate(const Party& p, const Access& a, const Party& q, const Access& b) const {
+    const Guards guards_a = affine_guards({p.stage->spatial_guard, p.stage->reduce_guard}, math_);
+    std::vector<Expr> primed;
+    for (const Expr& g : {q.stage->spatial_guard, q.stage->reduce_guard})
+      if (g.defined()) primed.push_back(substitute(g, twins_));
+    ConflictTest test(loop_.var, math_, guards_a, affine_guards(primed, math_), twins_);
+    for (size_t d = 0; d < a.at.size() && d < b.at.size(); ++d)
+      test.equation(a.at[d], substitute(b.at[d], twins_));
+    return test.impossible();
+  }
+
+  std::string describe(const Party& p, const Party& q, const Access& other) const {
+    const std::string& buffer = other.buffer->name;
+    if (other.write && p.stage == q.stage)
+      return fmt::format(
+          "stage \"{}\" may write the same element of {} in two iterations of \"{}\"",
+          p.stage->name, buffer, loop_.var.name());
+    return fmt::format(
+        "stage \"{}\" may {} an element of {} that stage \"{}\" writes in another iteration of "
+        "\"{}\"",
+        q.stage->name, other.write ? "write" : "read", buffer, p.stage->name, loop_.var.name());
+  }
+
+  const For& loop_;
+  mutable Simplifier math_;
+  VarMap twins_;
+  std::vector<Buffer> private_;
+  std::vector<StagePath> paths_;
+  std::vector<Party> parties_;
+};
+
+}  // namespace
+
+std::optional<std::string> conflict_between_iterations(const StagePath& path, size_t at,
+                                                       Accumulation accumulation) {
+  return LoopTest(path, at).conflict(accumulation, {});
+}
+
+std::optional<std::string> conflict_on_buffer(const StagePath& path, size_t at,
+                                              const Buffer& buffer) {
+  return LoopTest(path, at).conflict(Accumulation::conflicts, buffer);
+}
+
+}  // namespace tenon

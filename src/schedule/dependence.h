@@ -1,0 +1,22 @@
+#pragma once
+#include "schedule/tree.h"
+
+namespace tenon {
+
+/// Which accesses of a reduction to its own output may meet in different iterations of one of its
+/// reduction loops.
+enum class Accumulation : uint8_t { conflicts, allowed };
+
+/// Can two different iterations of the loop at `path.loops[at]`, at one iteration of the loops
+/// outside it, touch a common element that one of them writes? In words why that cannot be
+/// excluded, or nothing when it is proved impossible. Buffers allocated inside the loop are private
+/// to an iteration. With Accumulation::allowed a reduction over this loop whose combiner commutes
+/// does not conflict with itself.
+std::optional<std::string> conflict_between_iterations(const StagePath& path, size_t at,
+                                                       Accumulation accumulation);
+
+/// The same for one buffer only; null buffer: all.
+std::optional<std::string> conflict_on_buffer(const StagePath& path, size_t at,
+                                              const Buffer& buffer);
+
+}  // namespace tenon

@@ -1,0 +1,51 @@
+#include "schedule/field_text.h"
+
+#include <fmt/format.h>
+#include <tenon/ir/ops.h>
+#include <tenon/support/text.h>
+
+namespace tenon {
+
+std::string_view name(Tail tail) {
+  switch (tail) {
+    case Tail::exact:
+      return "exact";
+    case Tail::guard:
+      return "guard";
+    case Tail::mask:
+      return "mask";
+  }
+  return "";
+}
+
+std::string cpp_text(const std::string& value) {
+  std::string out = "\"";
+  for (char c : value) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string cpp_text(int64_t value) { return fmt::format("{}", value); }
+
+std::string cpp_text(Tail value) { return fmt::format("Tail::{}", name(value)); }
+
+std::string cpp_text(Scope value) {
+  return fmt::format("Scope::{}", value == Scope::reg ? "reg" : name(value));
+}
+
+std::string cpp_text(const std::vector<std::string>& value) {
+  std::vector<std::string> parts;
+  for (const std::string& v : value) parts.push_back(cpp_text(v));
+  return "{" + join(parts) + "}";
+}
+
+std::string cpp_text(const std::vector<LayoutDim>& value) {
+  std::vector<std::string> parts;
+  for (const LayoutDim& d : value)
+    parts.push_back(fmt::format("{{{}, {}, {}}}", d.dim, d.divide, d.modulo));
+  return "{" + join(parts) + "}";
+}
+
+}  // namespace tenon

@@ -1,0 +1,38 @@
+#pragma once
+#include <tenon/schedule/fields.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+// A value of each type that a primitive's field may have, as text. A new field type adds one line
+// to each group here and in primitive_json.cpp.
+
+/// As C++ source: "\"k.o\"", "6", "Tail::mask", "{\"i\", \"j\"}", "{{1, 16, 0}, {0, 1, 0}}".
+std::string cpp_text(const std::string& value);
+std::string cpp_text(int64_t value);
+std::string cpp_text(Tail value);
+std::string cpp_text(Scope value);
+std::string cpp_text(const std::vector<std::string>& value);
+std::string cpp_text(const std::vector<LayoutDim>& value);
+
+/// Without quotes, for stage names in messages.
+inline const std::string& plain_text(const std::string& value) { return value; }
+template <class T>
+std::string plain_text(const T& value) {
+  return cpp_text(value);
+}
+
+/// The type's name for people.
+inline std::string_view type_text(const std::string&) { return "name"; }
+inline std::string_view type_text(int64_t) { return "integer"; }
+inline std::string_view type_text(Tail) { return "Tail"; }
+inline std::string_view type_text(Scope) { return "Scope"; }
+inline std::string_view type_text(const std::vector<std::string>&) { return "list of names"; }
+inline std::string_view type_text(const std::vector<LayoutDim>&) { return "list of LayoutDim"; }
+
+/// "exact", "guard", "mask".
+std::string_view name(Tail tail);
+
+}  // namespace tenon

@@ -1,0 +1,41 @@
+#include "schedule/mark.h"
+
+#include "schedule/dependence.h"
+
+namespace tenon {
+
+Program with_mark(const Program& program, const Var& loop, LoopMark mark) {
+  Program out = program;
+  out.body = replace_loop(program.body, loop, [&](const For& l) {
+    For marked = l;
+    marked.mark = mark;
+    return make_stmt(std::move(marked));
+  });
+  return out;
+}
+
+void check_unmarked(const StagePath& path, size_t at, LoopMark wanted) {
+  const For& loop = *path.loops[at];
+  if (loop.mark == LoopMark::serial || loop.mark == wanted) return;
+  refuse(fmt::format("loop \"{}\" is already marked {}", loop.var.name(), name(loop.mark)), {},
+         full_name(path, at));
+}
+
+void check_iterations(const StagePath& path, size_t at, std::string_view primitive) {
+  const For& loop = *path.loops[at];
+  const std::string mark = full_name(path, at);
+  for (const StagePath& p : stage_paths(loop.body))
+    if (binds_reduce(*p.stage, loop.var))
+      refuse(fmt::format("loop \"{}\" is a reduction loop of stage \"{}\": its iterations combine "
+                         "into one element; "
+                         "{} needs a spatial loop",
+                         loop.var.name(), p.stage->name, primitive),
+             fmt::format("{} a spatial loop; splitting a reduction into independent parts "
+                         "(rfactor) is not available",
+                         primitive),
+             mark);
+  if (auto why = conflict_between_iterations(path, at, Accumulation::conflicts))
+    refuse(fmt::format("{}; {} needs independent iterations", *why, primitive), {}, mark);
+}
+
+}  // namespace tenon

@@ -1,0 +1,45 @@
+#pragma once
+#include "schedule/region.h"
+
+namespace tenon {
+
+// Placing a stage's nest at a loop: what compute_at, reverse_compute_at and the cache stages share.
+
+/// Is the stage in its first place: one loop per axis, in order, nothing else under them, no marks,
+/// no guards?
+bool is_plain(const StagePath& path);
+/// Refuses a stage that is not plain; `primitive` is the word for the message.
+void check_plain(const StagePath& path, std::string_view primitive);
+
+/// Refuses a loop that is, or is inside, a vectorized loop.
+void check_not_vectorized(const StagePath& path, size_t at, std::string_view what);
+
+/// Are the stage's indices its spatial axes, each once, one per dimension? (Extra axes may follow.)
+bool indexed_by_axes(const Stage& stage);
+
+/// Paths of the stages that read / write the buffer, in program order.
+std::vector<StagePath> readers_of(const Program& program, const Buffer& buffer);
+std::vector<StagePath> writers_of(const Program& program, const Buffer& buffer);
+bool is_under(const StagePath& path, const For* loop);
+
+/// Buffers that exist inside the loop: parameters and those allocated round it (in its own body:
+/// not).
+bool exists_at(const Program& program, const Var& loop, const Buffer& buffer);
+/// The loops from the outside in that enclose the buffer's Allocate; empty for parameters.
+std::vector<const For*> loops_round_allocate(const Program& program, const Buffer& buffer);
+
+/// New loops for the stage's axes: spatial axis d (of the output's dimensions) over the box, axes
+/// after those over their whole extent, with bindings and guard set. Loop names are the axes'
+/// names.
+Stmt nest_over_box(Stage stage, const Box& box, Simplifier& math);
+
+/// `root` with the loop's body replaced by allocate(buffers): before; body; after.
+Stmt surround_body(const Stmt& root, const Var& loop, const std::vector<Buffer>& buffers,
+                   const Stmt& before, const Stmt& after);
+
+/// Moves the buffer's Allocate into the loops of `path` as far as all accesses are inside and no
+/// two iterations share an element, at most into path.loops[last].
+Program sink_allocate(const Program& program, const StagePath& path, size_t last,
+                      const Buffer& buffer);
+
+}  // namespace tenon

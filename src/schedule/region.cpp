@@ -1,0 +1,275 @@
+#include "schedule/region.h"
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+bool uses_any(const Expr& e, const std::vector<const For*>& loops) {
+  return std::any_of(loops.begin(), loops.end(), [&](const For* l) { return uses_var(e, l->var); });
+}
+
+/// The terms of a form with and without the loops inside.
+struct SplitForm {
+  Affine outer, inner;
+};
+
+SplitForm split_form(const Affine& form, const std::vector<const For*>& inside) {
+  SplitForm out;
+  for (const Affine::Term& t : form.terms)
+    (uses_any(t.atom, inside) ? out.inner : out.outer).add(t.atom, t.coefficient);
+  out.outer.add(form.constant);
+  return out;
+}
+
+/// Values of a term at fixed outer loops: min (over the outer loops) and how far above it the term
+/// can be.
+struct Span {
+  Affine min;
+  int64_t width = 0;
+};
+
+/// (X // c) * k, where X has loops of both sides.
+std::optional<Span> quotient_span(const Affine::Term& term, const std::vector<const For*>& inside,
+                                  Simplifier& math, const Guards& guards) {
+  const Binary* b = term.atom.as<Binary>();
+  if (!b || b->op != BinaryOp::floor_div) return std::nullopt;
+  const std::optional<int64_t> c = as_int(b->b);
+  if (!c || *c <= 0) return std::nullopt;
+  const SplitForm x = split_form(math.affine(b->a), inside);
+  const Interval inner = bounds(x.inner, math, guards);
+  if (!inner.bounded()) return std::nullopt;
+  const int64_t steps = floor_div(*inner.max - *inner.min + *c - 1, *c);
+  const int64_t k = term.coefficient;
+  const Affine low = math.divide(Affine(x.outer).add(k > 0 ? *inner.min : *inner.max), *c);
+  return Span{low * k, steps * std::abs(k)};
+}
+
+std::optional<Span> span_of(const Affine& form, const std::vector<const For*>& inside,
+                            Simplifier& math, const Guards& guards) {
+  if (form.overflow) return std::nullopt;
+  const SplitForm split = split_form(form, inside);
+  Span out{split.outer, 0};
+  Affine plain;
+  for (const Affine::Term& t : split.inner.terms) {
+    if (std::optional<Span> q = quotient_span(t, inside, math, guards)) {
+      out.min.add(q->min);
+      out.width += q->width;
+    } else {
+      plain.add(t.atom, t.coefficient);
+    }
+  }
+  const Interval rest = bounds(plain, math, guards);
+  if (!rest.bounded()) return std::nullopt;
+  out.min.add(*rest.min);
+  out.width += *rest.max - *rest.min;
+  return out;
+}
+
+}  // namespace
+
+Simplifier math_for(const StagePath& path) { return Simplifier(loop_ranges(path.loops)); }
+
+std::vector<Expr> over_loops(const Stage& stage, std::vector<Expr> indices) {
+  VarMap bindings;
+  for (const AxisBinding& b : stage.axes) bindings.emplace(b.axis.var, b.value);
+  for (Expr& e : indices) e = substitute(e, bindings);
+  return indices;
+}
+
+std::vector<std::vector<Expr>> loads_of(const Stage& stage, const Buffer& buffer, bool with_init) {
+  std::vector<std::vector<Expr>> out;
+  auto look = [&](const Expr& e) {
+    const Load* l = e.as<Load>();
+    if (l && l->buffer == buffer) out.push_back(over_loops(stage, l->indices));
+    return true;
+  };
+  for (const Expr& e : stage.values) walk(e, look);
+  if (with_init)
+    for (const Expr& e : stage.init) walk(e, look);
+  return out;
+}
+
+void BoxBuilder::take_whole(size_t d) { dims_[d] = BoxDim{Affine::of(0), shape_[d], true}; }
+
+void BoxBuilder::join(size_t d, const Affine& min, int64_t extent) {
+  std::optional<BoxDim>& dim = dims_[d];
+  if (!dim) {
+    dim = BoxDim{min, int_imm(extent), false};
+    return;
+  }
+  if (dim->whole) return;
+  const Affine apart = min - dim->min;
+  if (!apart.is_constant()) return take_whole(d);
+  const int64_t low = std::min<int64_t>(apart.constant, 0);
+  const int64_t high = std::max(*as_int(dim->extent), apart.constant + extent);
+  dim->min.add(low);
+  dim->extent = int_imm(high - low);
+}
+
+void BoxBuilder::add_index(size_t d, const Expr& index, const StagePath& path, size_t first_inside,
+                           Simplifier& math, const Guards& guards) {
+  const std::vector<const For*> inside = loops_from(path, first_inside);
+  bool plain = true;  // a loaded index or a let says nothing that holds for all its points
+  walk(index, [&](const Expr& e) {
+    const VarRef* ref = e.as<VarRef>();
+    plain = plain && !e.as<Load>() && (!ref || math.ranges().count(ref->var));
+    return plain;
+  });
+  const std::optional<Span> span =
+      plain ? span_of(math.affine(index), inside, math, guards) : std::nullopt;
+  if (!span || span->min.overflow) return take_whole(d);
+  join(d, span->min, span->width + 1);
+}
+
+void BoxBuilder::add(const StagePath& path, size_t first_inside,
+                     const std::vector<std::vector<Expr>>& accesses) {
+  Simplifier math = math_for(path);
+  const Guards guards = affine_guards({path.stage->spatial_guard, path.stage->reduce_guard}, math);
+  for (const std::vector<Expr>& indices : accesses)
+    for (size_t d = 0; d < indices.size(); ++d)
+      add_index(d, indices[d], path, first_inside, math, guards);
+}
+
+Box BoxBuilder::finish() const {
+  Box box;
+  for (size_t d = 0; d < dims_.size(); ++d) {
+    BoxDim dim = dims_[d].value_or(BoxDim{Affine::of(0), shape_[d], true});
+    const std::optional<int64_t> size = as_int(shape_[d]);
+    if (!dim.whole && size && *as_int(dim.extent) >= *size)
+      dim = BoxDim{Affine::of(0), shape_[d], true};
+    if (!dim.whole && dim.min.is_constant() && size) {
+      const int64_t low = std::clamp<int64_t>(dim.min.constant, 0, *size);
+      const int64_t high = std::clamp<int64_t>(dim.min.constant + *as_int(dim.extent), low, *size);
+      dim.min = Affine::of(low);
+      dim.extent = int_imm(high - low);
+    }
+    box.dims.push_back(std::move(dim));
+  }
+  return box;
+}
+
+namespace {
+
+/// A conjunct of a guard as forms <= 0, and whether the analysis has accounted for it.
+struct GuardUse {
+  Expr condition;
+  Guards forms;
+  bool used = false;
+};
+
+bool same_terms(const Affine& a, const Affine& b) {
+  return a.terms.size() == b.terms.size() &&
+         std::all_of(a.terms.begin(), a.terms.end(),
+                     [&](const Affine::Term& t) { return b.coefficient(t.atom) == t.coefficient; });
+}
+
+/// Values 0, 1, ... that the inner part of a dimension takes, each: terms are sorted by
+/// coefficient, and every term starts where the ones before it end (x.o*f + x.i), guards cut off at
+/// the top.
+class Radix {
+ public:
+  Radix(const StagePath& path, size_t first_inside, std::vector<GuardUse>& guards)
+      : path_(path), inside_(loops_from(path, first_inside)), guards_(guards) {}
+
+  int64_t extent(size_t dim, const Affine& inner) {
+    std::vector<Affine::Term> terms = inner.terms;
+    std::sort(terms.begin(), terms.end(), [](const Affine::Term& a, const Affine::Term& b) {
+      return a.coefficient < b.coefficient;
+    });
+    int64_t covered = 1;
+    Affine sum;
+    for (const Affine::Term& t : terms) {
+      const int64_t n = loop_extent(dim, t.atom);
+      if (t.coefficient <= 0 || t.coefficient > covered) fail(dim);
+      covered += t.coefficient * (n - 1);
+      sum.add(t.atom, t.coefficient);
+      for (GuardUse& g : guards_)
+        if (g.forms.size() == 1 && same_terms(g.forms[0], sum)) {
+          covered = std::min(covered, 1 - g.forms[0].constant);
+          g.used = true;
+        }
+    }
+    return covered;
+  }
+
+  [[noreturn]] void fail(size_t dim) const {
+    refuse(fmt::format("it cannot be proved that stage \"{}\" writes exactly a box of {} there: "
+                       "dimension {} is {}",
+                       path_.stage->name, path_.stage->outputs[0]->name, dim,
+                       print(over_loops(*path_.stage, path_.stage->indices)[dim])),
+           "do it before the loops inside are fused or split with a rest, or at another loop");
+  }
+
+ private:
+  int64_t loop_extent(size_t dim, const Expr& atom) {
+    const VarRef* ref = atom.as<VarRef>();
+    for (const For* l : inside_)
+      if (ref && l->var.same_as(ref->var) && extent_of(*l).value_or(0) > 0) {
+        if (std::find(taken_.begin(), taken_.end(), l) != taken_.end()) fail(dim);
+        taken_.push_back(l);
+        return *extent_of(*l);
+      }
+    fail(dim);
+  }
+
+  const StagePath& path_;
+  std::vector<const For*> inside_;
+  std::vector<GuardUse>& guards_;
+  std::vector<const For*> taken_;  // a loop in two dimensions would write a diagonal
+};
+
+}  // namespace
+
+Box exact_box(const StagePath& path, size_t first_inside) {
+  Simplifier math = math_for(path);
+  const Stage& stage = *path.stage;
+  const std::vector<const For*> inside = loops_from(path, first_inside);
+  std::vector<GuardUse> guards;
+  for (const Expr& c : conjuncts(stage.spatial_guard))
+    guards.push_back({c, affine_guards({c}, math), math.prove(c)});
+
+  Box box;
+  Radix radix(path, first_inside, guards);
+  const std::vector<Expr> at = over_loops(stage, stage.indices);
+  for (size_t d = 0; d < at.size(); ++d) {
+    const Affine form = math.affine(at[d]);
+    const SplitForm split = split_form(form, inside);
+    const std::optional<int64_t> size = as_int(stage.outputs[0]->shape[d]);
+    if (form.overflow || !size) radix.fail(d);
+    box.dims.push_back({split.outer, int_imm(radix.extent(d, split.inner)), false});
+    for (GuardUse& g : guards)  // the guard that keeps the dimension inside its domain
+      g.used = g.used || (g.forms.size() == 1 && same_terms(g.forms[0], form) &&
+                          g.forms[0].constant == form.constant - *size + 1);
+  }
+  for (const GuardUse& g : guards) {
+    if (g.used) continue;
+    if (uses_any(g.condition, inside))
+      refuse(fmt::format("it cannot be proved that stage \"{}\" writes exactly a box there: it "
+                         "runs only where {}",
+                         stage.name, print(g.condition)),
+             "do it before the loops inside are split with a rest, or at another loop");
+    box.conditions.push_back(g.condition);
+  }
+  return box;
+}
+
+BoxAccess access_box(const Box& box, const std::vector<Expr>& loops, const std::vector<Expr>& shape,
+                     Simplifier& math) {
+  BoxAccess out;
+  for (size_t d = 0; d < box.dims.size(); ++d) {
+    const BoxDim& dim = box.dims[d];
+    out.values.push_back(to_expr(Affine(dim.min).add(loops[d], 1)));
+    if (dim.whole) continue;
+    const Expr& value = out.values.back();
+    const Interval low = math.bounds(dim.min);
+    const std::optional<int64_t> size = as_int(shape[d]), extent = as_int(dim.extent);
+    if (!low.min || *low.min < 0) out.guard = both(out.guard, value >= int_imm(0));
+    if (!low.max || !size || *low.max + *extent > *size)
+      out.guard = both(out.guard, value < shape[d]);
+  }
+  for (const Expr& c : box.conditions) out.guard = both(out.guard, c);
+  return out;
+}
+
+}  // namespace tenon

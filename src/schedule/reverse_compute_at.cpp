@@ -1,0 +1,251 @@
+#include <tenon/schedule/stage_primitives.h>
+#include <tenon/support/error.h>
+
+#include <algorithm>
+
+#include "schedule/dependence.h"
+#include "schedule/place.h"
+
+namespace tenon {
+namespace {
+
+/// Number of the statement at the top of the program that holds the stage: what runs before what.
+size_t top_nest(const Program& program, const std::string& stage) {
+  size_t nest = 0;
+  std::function<bool(const Stmt&)> seek = [&](const Stmt& s) {
+    if (const Allocate* a = s.as<Allocate>()) return seek(a->body);
+    if (const Seq* parts = s.as<Seq>())
+      return std::any_of(parts->stmts.begin(), parts->stmts.end(), seek);
+    ++nest;
+    const std::vector<StagePath> inside = stage_paths(s);
+    return std::any_of(inside.begin(), inside.end(),
+                       [&](const StagePath& p) { return p.stage->name == stage; });
+  };
+  TENON_CHECK(seek(program.body), "stage {} is in no nest", stage);
+  return nest;
+}
+
+/// What is known about the consumer's axes from one input that is produced at the loop.
+struct Placement {
+  std::vector<std::optional<BoxDim>> dims;  // per axis of the consumer
+  std::vector<Expr> conditions;
+};
+
+/// The consumer at one loop of a producer.
+class Mover {
+ public:
+  Mover(const Program& program, const StagePath& consumer, const StagePath& at_path, size_t at)
+      : program_(program), consumer_(consumer), path_(at_path), at_(at), place_(at_path.loops[at]) {
+    placement_.dims.resize(consumer.stage->axes.size());
+  }
+
+  void check_inputs() {
+    const size_t here = top_nest(program_, path_.stage->name);
+    bool joined = false;
+    for (const Buffer& b : inputs_of(*consumer_.stage)) {
+      std::vector<StagePath> inside;
+      for (StagePath& w : writers_of(program_, b)) {
+        if (w.stage->name == consumer_.stage->name) continue;
+        const size_t nest = top_nest(program_, w.stage->name);
+        if (nest > here)
+          refuse(fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes after the loop",
+                             name(), b->name, w.stage->name),
+                 {}, mark());
+        if (nest < here) continue;
+        if (!is_under(w, place_))
+          refuse(fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes outside loop "
+                             "\"{}\" of the same nest",
+                             name(), b->name, w.stage->name, place_->var.name()),
+                 "choose a loop that is round both", mark());
+        inside.push_back(std::move(w));
+      }
+      if (inside.empty() && !exists_at(program_, place_->var, b))
+        refuse(fmt::format("stage \"{}\" reads {}, which does not exist at loop \"{}\"", name(),
+                           b->name, place_->var.name()),
+               {}, mark());
+      if (inside.empty()) continue;
+      join(inside.back(), b);
+      joined = true;
+    }
+    if (!joined)
+      refuse(fmt::format("stage \"{}\" reads nothing that is written inside loop \"{}\"", name(),
+                         place_->var.name()),
+             "name a loop of a stage whose output it reads", mark());
+  }
+
+  Stmt nest() {
+    Stage stage = *consumer_.stage;
+    Box box;
+    box.conditions = placement_.conditions;
+    const size_t rank = stage.indices.size();
+    for (size_t n = 0; n < stage.axes.size(); ++n) {
+      const Expr& extent = stage.axes[n].axis.extent;
+      const BoxDim whole{Affine::of(0), extent, true};
+      const BoxDim dim = placement_.dims[n].value_or(whole);
+      if (n < rank) {
+        box.dims.push_back(dim);
+      } else if (!covers(dim, extent)) {
+        refuse(fmt::format("the reduction of \"{}\" over \"{}\" needs all of it, and one iteration "
+                           "of loop \"{}\" "
+                           "writes a part",
+                           name(), stage.axes[n].axis.var.name(), place_->var.name()),
+               "choose a loop outside", mark());
+      }
+    }
+    Simplifier math = math_for(path_);
+    return nest_over_box(std::move(stage), box, math);
+  }
+
+ private:
+  const std::string& name() const { return consumer_.stage->name; }
+  std::string mark() const { return full_name(path_, at_); }
+
+  static bool covers(const BoxDim& dim, const Expr& extent) {
+    const auto have = as_int(dim.extent), need = as_int(extent);
+    return dim.whole ||
+           (dim.min.is_constant() && dim.min.constant == 0 && have && need && *have >= *need);
+  }
+
+  /// The loops round the writer, each iteration of which writes other elements; in the others only
+  /// the last one counts.
+  void check_writer(const StagePath& writer, const Buffer& buffer) {
+    for (size_t n = 0; n <= at_; ++n) {
+      const For& loop = *writer.loops[n];
+      const bool spatial = binds(*writer.stage, loop.var) && !binds_reduce(*writer.stage, loop.var);
+      if (spatial) {
+        if (auto why = conflict_on_buffer(writer, n, buffer))
+          refuse(*why, "choose another loop", mark());
+        continue;
+      }
+      if (loop.kind == AxisKind::spatial && !is_const(loop.extent, 1))
+        refuse(fmt::format("stage \"{}\" is computed anew in each iteration of \"{}\"",
+                           writer.stage->name, loop.var.name()),
+               "choose a loop outside it", mark());
+      if (extent_of(loop).value_or(0) < 1)
+        refuse(fmt::format(
+                   "the reduction loop \"{}\" outside may be empty, and then \"{}\" would not run",
+                   loop.var.name(), name()),
+               "choose a loop outside it", mark());
+      add_condition(Expr(loop.var) == loop.extent - int_imm(1));
+    }
+  }
+
+  void add_condition(const Expr& condition) {
+    for (const Expr& e : placement_.conditions)
+      if (structural_equal(e, condition)) return;
+    placement_.conditions.push_back(condition);
+  }
+
+  /// Ties the consumer's axes to the box of `buffer` that the writer makes in one iteration.
+  void join(const StagePath& writer, const Buffer& buffer) {
+    check_writer(writer, buffer);
+    const Box box = exact_box(writer, at_ + 1);
+    for (const Expr& c : box.conditions) add_condition(c);
+    auto look = [&](const Expr& e) {
+      const Load* l = e.as<Load>();
+      if (l && l->buffer == buffer) tie(*l, box);
+      return true;
+    };
+    for (const Expr& e : consumer_.stage->values) walk(e, look);
+    for (const Expr& e : consumer_.stage->init) walk(e, look);
+  }
+
+  void tie(const Load& l, const Box& box) {
+    std::vector<size_t> used;
+    for (size_t d = 0; d < l.indices.size(); ++d) {
+      const size_t n = axis_of(l.indices[d]);
+      if (n == consumer_.stage->axes.size() || std::count(used.begin(), used.end(), n))
+        refuse(
+            fmt::format("stage \"{}\" reads {} at [{}]: dimension {} is not one of its axes alone",
+                        name(), l.buffer->name, print(l.indices[d]), d),
+            "compute its producer at a loop of it instead", mark());
+      used.push_back(n);
+      if (!structural_equal(consumer_.stage->axes[n].axis.extent, l.buffer->shape[d]))
+        refuse(fmt::format(
+                   "axis \"{}\" of \"{}\" covers {} of the {} elements of {} along dimension {}",
+                   consumer_.stage->axes[n].axis.var.name(), name(),
+                   print(consumer_.stage->axes[n].axis.extent), print(l.buffer->shape[d]),
+                   l.buffer->name, d),
+               {}, mark());
+      std::optional<BoxDim>& dim = placement_.dims[n];
+      if (!dim) {
+        dim = box.dims[d];
+        continue;
+      }
+      const Affine apart = dim->min - box.dims[d].min;
+      if (!apart.is_constant() || apart.constant != 0 ||
+          !structural_equal(dim->extent, box.dims[d].extent))
+        refuse(
+            fmt::format(
+                "stage \"{}\" reads parts of its inputs that are written in different iterations",
+                name()),
+            {}, mark());
+    }
+  }
+
+  size_t axis_of(const Expr& index) const {
+    const std::vector<AxisBinding>& axes = consumer_.stage->axes;
+    const VarRef* ref = index.as<VarRef>();
+    size_t n = 0;
+    while (n < axes.size() && !(ref && ref->var.same_as(axes[n].axis.var))) ++n;
+    return n;
+  }
+
+  const Program& program_;
+  const StagePath& consumer_;
+  const StagePath& path_;
+  size_t at_;
+  const For* place_;
+  Placement placement_;
+};
+
+void check_consumer(const Program& program, const StagePath& consumer, const StagePath& at_path) {
+  const Stage& stage = *consumer.stage;
+  check_plain(consumer, "reverse_compute_at");
+  if (!indexed_by_axes(stage))
+    refuse(
+        fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name));
+  if (stage.combiner && stage.init.empty())
+    refuse(fmt::format("the init of \"{}\" is a stage of its own", stage.name),
+           "reverse_compute_at before decompose_reduction");
+  const size_t here = top_nest(program, at_path.stage->name);
+  for (const Buffer& b : stage.outputs) {
+    if (writers_of(program, b).size() != 1)
+      refuse(fmt::format("another stage also writes {}", b->name));
+    for (const StagePath& reader : readers_of(program, b))
+      if (top_nest(program, reader.stage->name) <= here)
+        refuse(fmt::format("stage \"{}\" needs {} before that loop has ended", reader.stage->name,
+                           b->name));
+  }
+}
+
+}  // namespace
+
+/// for x.o: for x.i: C(x);  for i: D(i) reads C(i)   ->   for x.o: { for x.i: C(x); for i in box:
+/// D(min + i) reads C }
+Program ReverseComputeAt::apply(const Program& program, const Target&) const {
+  const StagePath consumer = find_stage(program, stage), path = find_stage(program, at_stage);
+  const size_t at = find_loop(path, loop);
+  const For* place = path.loops[at];
+  if (is_under(consumer, place))
+    refuse(fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
+           "name a loop of a stage that it reads", full_name(path, at));
+  check_consumer(program, consumer, path);
+  check_not_vectorized(path, at, "computing a stage");
+  Mover mover(program, consumer, path, at);
+  mover.check_inputs();
+  const Stmt nest = mover.nest();
+
+  Program out = program;
+  out.body = replace_stage(program.body, stage, [](const Stage&) { return Stmt(); });
+  out.body = surround_body(out.body, place->var, {}, {}, nest);
+  for (const Buffer& b : inputs_of(*consumer.stage)) {
+    const std::vector<Buffer> temporaries = allocated(out.body);
+    if (std::find(temporaries.begin(), temporaries.end(), b) == temporaries.end()) continue;
+    const StagePath now = find_stage(out, at_stage);
+    out = sink_allocate(out, now, at, b);
+  }
+  return out;
+}
+
+}  // namespace tenon

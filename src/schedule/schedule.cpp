@@ -1,0 +1,143 @@
+#include <tenon/ir/visit.h>
+#include <tenon/schedule/schedule.h>
+#include <tenon/support/error.h>
+#include <tenon/support/log.h>
+#include <tenon/support/text.h>
+
+#include <algorithm>
+
+#include "schedule/tree.h"
+
+namespace tenon {
+namespace {
+
+/// Loops that a step consumed, and what became of them: {"k", "was split into ..."}.
+std::vector<std::pair<std::string, std::string>> consumed(const Primitive& primitive) {
+  if (const Split* p = std::get_if<Split>(&primitive))
+    return {{p->loop, fmt::format("was split into \"{0}.o\", \"{0}.i\"", p->loop)}};
+  if (const Tile* p = std::get_if<Tile>(&primitive))
+    return {{p->outer, fmt::format("was split into \"{0}.o\", \"{0}.i\"", p->outer)},
+            {p->inner, fmt::format("was split into \"{0}.o\", \"{0}.i\"", p->inner)}};
+  if (const Fuse* p = std::get_if<Fuse>(&primitive)) {
+    const std::string fate = fmt::format("was fused into \"{}_{}\"", p->outer, p->inner);
+    return {{p->outer, fate}, {p->inner, fate}};
+  }
+  return {};
+}
+
+std::string indented(const std::string& text, std::string_view margin) {
+  std::string out;
+  for (const std::string& line : split_text(text, '\n'))
+    if (!line.empty()) out += fmt::format("{}{}\n", margin, line);
+  return out;
+}
+
+}  // namespace
+
+LoopRef::LoopRef(std::string_view text) : name(text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return;
+  stage = text.substr(0, colon);
+  name = text.substr(colon + 1);
+}
+
+Schedule::Schedule(Program program, Target target)
+    : program_(std::move(program)), target_(std::move(target)) {
+  const std::vector<std::string> all = stages();
+  if (all.size() == 1) only_stage_ = all[0];
+}
+
+std::string Schedule::print() const { return tenon::print(program_); }
+
+std::vector<std::string> Schedule::stages() const {
+  std::vector<std::string> out;
+  for (const StagePath& path : stage_paths(program_.body)) out.push_back(path.stage->name);
+  return out;
+}
+
+bool Schedule::has_stage(std::string_view name) const {
+  const std::vector<std::string> all = stages();
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+StageSteps Schedule::operator[](const StageRef& stage) {
+  const std::vector<std::string> all = stages();
+  if (std::find(all.begin(), all.end(), stage.name) != all.end()) return {*this, stage.name};
+  const auto fate = used_up_.find(stage.name);
+  throw ScheduleError(fmt::format(
+      "schedule error in {}: there is no stage \"{}\"; the stages are {}\n{}", program_.name,
+      stage.name, quoted_list(all),
+      fate != used_up_.end() ? fmt::format("  stage \"{}\" {}\n", stage.name, fate->second)
+                             : indented(did_you_mean(stage.name, all), "  try: ")));
+}
+
+std::string Schedule::spoken_stage() {
+  if (!only_stage_.empty()) return only_stage_;
+  throw ScheduleError(
+      fmt::format("schedule error in {}: there are several stages: {}\n"
+                  "  try: name one, as in s[\"{}\"].split(...)\n",
+                  program_.name, quoted_list(stages()), stages().back()));
+}
+
+std::optional<Refusal> Schedule::try_apply(const Primitive& primitive) {
+  try {
+    Program after = tenon::apply(program_, target_, primitive);
+    remember(primitive, program_);
+    program_ = std::move(after);
+    trace_.push_back(primitive);
+    log_line(2, "schedule", to_cpp(primitive));
+    return std::nullopt;
+  } catch (const Refusal& refusal) {
+    return refusal;
+  }
+}
+
+void Schedule::apply(const Primitive& primitive) {
+  if (const std::optional<Refusal> refusal = try_apply(primitive))
+    throw ScheduleError(message(primitive, *refusal));
+}
+
+std::string Schedule::message(const Primitive& primitive, const Refusal& refusal) const {
+  std::string out = fmt::format("schedule error in {}, step {}: {}\n", program_.name,
+                                trace_.size() + 1, to_text(primitive));
+  out += indented(refusal.rule, "  ");
+  const auto fate = used_up_.find(refusal.missing);
+  if (fate != used_up_.end()) {
+    const size_t colon = refusal.missing.find(':');
+    out += colon == std::string::npos
+               ? fmt::format("  stage \"{}\" {}\n", refusal.missing, fate->second)
+               : fmt::format("  loop \"{}\" {}\n", refusal.missing.substr(colon + 1), fate->second);
+  }
+  out += indented(refusal.hint, "  try: ");
+  const std::string tree = tenon::print(program_, {.mark_loop = refusal.loop});
+  return out + indented(tree, refusal.loop.empty() ? "  " : " ");
+}
+
+void Schedule::remember(const Primitive& primitive, const Program& before) {
+  const std::string step = fmt::format(" by step {}", trace_.size() + 1);
+  if (const ComputeInline* p = std::get_if<ComputeInline>(&primitive))
+    used_up_[p->stage] = "was inlined into its readers" + step;
+  const auto loops = consumed(primitive);
+  if (loops.empty()) return;
+  const std::string stage = std::visit(
+      [](const auto& p) -> std::string {
+        if constexpr (requires { p.stage; }) return p.stage;
+        return {};
+      },
+      primitive);
+  const StagePath path = find_stage(before, stage);
+  for (const auto& [loop, fate] : loops) {
+    const For* gone = path.loops[find_loop(path, loop)];
+    for (const StagePath& other : stage_paths(before.body))
+      if (std::find(other.loops.begin(), other.loops.end(), gone) != other.loops.end())
+        used_up_[other.stage->name + ":" + loop] = fate + step;
+  }
+}
+
+Schedule replay(Program program, Target target, const Trace& trace) {
+  Schedule s(std::move(program), std::move(target));
+  for (const Primitive& p : trace) s.apply(p);
+  return s;
+}
+
+}  // namespace tenon

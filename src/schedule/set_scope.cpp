@@ -1,0 +1,28 @@
+#include <tenon/schedule/stage_primitives.h>
+
+#include <algorithm>
+
+#include "schedule/tree.h"
+
+namespace tenon {
+
+/// allocate B  global   ->   allocate B  register
+Program SetScope::apply(const Program& program, const Target& target) const {
+  const Buffer old = find_buffer(program, buffer);
+  for (const Param& p : program.params)
+    if (p.buffer == old)
+      refuse(fmt::format("{} is a parameter; parameters live in global memory", buffer),
+             "set the scope of a cache_read or cache_write copy");
+  if (scope == Scope::shared || scope == Scope::local)
+    refuse(fmt::format("target {} has no {} memory", target.name, name(scope)),
+           "use Scope::global or Scope::reg");
+  BufferNode node = *old;
+  node.scope = scope;
+  BufferMap renamed;
+  renamed.emplace(old, Buffer(std::move(node)));
+  Program out = program;
+  out.body = replace_buffers(program.body, renamed);
+  return out;
+}
+
+}  // namespace tenon

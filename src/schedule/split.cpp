@@ -1,0 +1,65 @@
+#include <tenon/schedule/loop_primitives.h>
+
+#include "schedule/tree.h"
+
+namespace tenon {
+namespace {
+
+/// Adds the condition to the guard that the loop concerns: reduce_guard of stages whose reduction
+/// it runs, else spatial_guard.
+Stmt add_guard(const Stmt& body, const std::vector<Var>& loops, const Expr& condition) {
+  return map_stages(body, [&](const Stage& stage) {
+    Stage out = stage;
+    bool reduce = false;
+    for (const Var& v : loops) reduce = reduce || binds_reduce(stage, v);
+    Expr& guard = reduce ? out.reduce_guard : out.spatial_guard;
+    guard = both(guard, condition);
+    return out;
+  });
+}
+
+}  // namespace
+
+/// for x in 0..n: S(x)   ->   for x.o in 0..ceil(n/f): for x.i in 0..f: S(x.o*f + x.i)  if x.o*f +
+/// x.i < n
+Program Split::apply(const Program& program, const Target&) const {
+  const StagePath path = find_stage(program, stage);
+  const size_t at = find_loop(path, loop);
+  const For& old = *path.loops[at];
+  const std::string mark = full_name(path, at);
+  if (factor < 1)
+    refuse(fmt::format("the factor is {}; a split needs a factor of at least 1", factor), {}, mark);
+  if (tail == Tail::mask)
+    refuse("tail mask is for vectorize; a split guards its rest (guard) or has none (exact)", {},
+           mark);
+  if (old.mark != LoopMark::serial)
+    refuse(
+        fmt::format("loop \"{}\" is marked {}; marks come after the splits", loop, name(old.mark)),
+        "split first, then mark one of the new loops", mark);
+
+  const std::optional<int64_t> n = extent_of(old);
+  const bool exact = n && *n % factor == 0;
+  if (tail == Tail::exact && !exact)
+    refuse(fmt::format("loop \"{}\" has extent {}, which {} does not divide", loop,
+                       print(old.extent), factor),
+           "choose a divisor, or leave the tail to a guard with {.tail = Tail::guard}", mark);
+  const Expr outer_extent = n ? int_imm(*n / factor + (*n % factor != 0))
+                              : floor_div(old.extent + int_imm(factor - 1), int_imm(factor));
+  const Var outer(loop + ".o"), inner(loop + ".i");
+  const Expr value = Expr(outer) * int_imm(factor) + inner;
+
+  Program out = program;
+  out.body = replace_loop(program.body, old.var, [&](const For& l) {
+    VarMap values;
+    values.emplace(l.var, value);
+    Stmt body = substitute_loops(l.body, values);
+    if (!exact) body = add_guard(body, {outer, inner}, value < l.extent);
+    For in = make_loop(inner, int_imm(factor), l.kind, body);
+    For round = make_loop(outer, outer_extent, l.kind, make_stmt(std::move(in)));
+    round.notes = l.notes;
+    return make_stmt(std::move(round));
+  });
+  return out;
+}
+
+}  // namespace tenon

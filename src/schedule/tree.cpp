@@ -1,0 +1,204 @@
+#include "schedule/tree.h"
+
+#include <tenon/support/text.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+void refuse(std::string rule, std::string hint, std::string loop) {
+  throw Refusal{std::move(rule), std::move(hint), std::move(loop), {}};
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::vector<std::string> quoted;
+  for (const std::string& n : names) quoted.push_back("\"" + n + "\"");
+  return join(quoted);
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const std::vector<std::string> near = nearest_names(word, known);
+  return near.empty() ? "" : fmt::format("did you mean {}?", quoted_list(near));
+}
+
+StagePath find_stage(const Program& program, const std::string& stage) {
+  std::vector<std::string> known;
+  for (StagePath& path : stage_paths(program.body)) {
+    if (path.stage->name == stage) return path;
+    known.push_back(path.stage->name);
+  }
+  throw Refusal{
+      fmt::format("there is no stage \"{}\"; the stages are {}", stage, quoted_list(known)),
+      did_you_mean(stage, known), "", stage};
+}
+
+size_t find_loop(const StagePath& path, const std::string& loop) {
+  for (size_t n = path.loops.size(); n-- > 0;)
+    if (path.loops[n]->var.name() == loop) return n;
+  std::vector<std::string> known;
+  for (const For* l : path.loops) known.push_back(l->var.name());
+  const std::string exist =
+      known.empty() ? "it is under no loop" : "its loops are " + quoted_list(known);
+  throw Refusal{fmt::format("stage \"{}\" has no loop \"{}\"; {}", path.stage->name, loop, exist),
+                did_you_mean(loop, known), "", path.stage->name + ":" + loop};
+}
+
+std::string full_name(const StagePath& path, size_t loop) {
+  return path.stage->name + ":" + path.loops[loop]->var.name();
+}
+
+bool binds_reduce(const Stage& stage, const Var& loop) {
+  return std::any_of(stage.axes.begin(), stage.axes.end(), [&](const AxisBinding& b) {
+    return b.kind != AxisKind::spatial && uses_var(b.value, loop);
+  });
+}
+
+bool binds(const Stage& stage, const Var& loop) {
+  return std::any_of(stage.axes.begin(), stage.axes.end(),
+                     [&](const AxisBinding& b) { return uses_var(b.value, loop); });
+}
+
+std::vector<Buffer> inputs_of(const Stage& stage) {
+  std::vector<Buffer> out;
+  auto look = [&](const Expr& e) {
+    const Load* l = e.as<Load>();
+    if (l && std::find(out.begin(), out.end(), l->buffer) == out.end()) out.push_back(l->buffer);
+    return true;
+  };
+  for (const Expr& e : stage.values) walk(e, look);
+  for (const Expr& e : stage.init) walk(e, look);
+  return out;
+}
+
+bool reads(const Stage& stage, const Buffer& buffer) {
+  const std::vector<Buffer> inputs = inputs_of(stage);
+  return std::find(inputs.begin(), inputs.end(), buffer) != inputs.end();
+}
+
+bool writes(const Stage& stage, const Buffer& buffer) {
+  return std::find(stage.outputs.begin(), stage.outputs.end(), buffer) != stage.outputs.end();
+}
+
+bool is_output(const Program& program, const Buffer& buffer) {
+  return std::any_of(program.params.begin(), program.params.end(), [&](const Param& p) {
+    return p.buffer == buffer && p.role == ParamRole::output;
+  });
+}
+
+std::optional<int64_t> extent_of(const For& loop) { return as_int(loop.extent); }
+
+Stmt replace_loop(const Stmt& root, const Var& var, const std::function<Stmt(const For&)>& f) {
+  if (const For* loop = root.as<For>(); loop && loop->var.same_as(var)) return f(*loop);
+  return map_children(
+      root, [&](const Stmt& child) { return replace_loop(child, var, f); },
+      [](const Expr& e) { return e; });
+}
+
+namespace {
+
+/// Children that became undefined leave their sequence, loop or Allocate.
+Stmt without_empty(const Stmt& s) {
+  if (const For* loop = s.as<For>()) return loop->body.defined() ? s : Stmt();
+  if (const Allocate* a = s.as<Allocate>()) return a->body.defined() ? s : Stmt();
+  const Seq* sequence = s.as<Seq>();
+  return sequence ? seq(sequence->stmts) : s;
+}
+
+}  // namespace
+
+Stmt replace_stage(const Stmt& root, const std::string& name,
+                   const std::function<Stmt(const Stage&)>& f) {
+  const StmtFn change = [&](const Stmt& s) {
+    const Stage* stage = s.as<Stage>();
+    return stage && stage->name == name ? f(*stage) : without_empty(s);
+  };
+  return rewrite(root, change, nullptr);
+}
+
+Stmt map_stages(const Stmt& root, const std::function<Stage(const Stage&)>& f) {
+  const StmtFn change = [&](const Stmt& s) {
+    const Stage* stage = s.as<Stage>();
+    return stage ? make_stmt(f(*stage)) : s;
+  };
+  return rewrite(root, change, nullptr);
+}
+
+Stmt substitute_loops(const Stmt& root, const VarMap& values) {
+  return map_stages(root, [&](const Stage& stage) {
+    Stage out = stage;
+    for (AxisBinding& b : out.axes) b.value = substitute(b.value, values);
+    if (out.spatial_guard.defined()) out.spatial_guard = substitute(out.spatial_guard, values);
+    if (out.reduce_guard.defined()) out.reduce_guard = substitute(out.reduce_guard, values);
+    return out;
+  });
+}
+
+Stmt drop_allocate(const Stmt& root, const Buffer& buffer) {
+  const StmtFn change = [&](const Stmt& s) {
+    const Allocate* a = s.as<Allocate>();
+    return a && a->buffer == buffer ? a->body : s;
+  };
+  return rewrite(root, change, nullptr);
+}
+
+std::vector<Expr> conjuncts(const Expr& guard) {
+  if (!guard.defined()) return {};
+  const Binary* b = guard.as<Binary>();
+  if (!b || b->op != BinaryOp::logical_and) return {guard};
+  std::vector<Expr> out = conjuncts(b->a);
+  for (Expr& e : conjuncts(b->b)) out.push_back(std::move(e));
+  return out;
+}
+
+Expr conjunction(const std::vector<Expr>& parts) {
+  Expr out;
+  for (const Expr& e : parts) out = both(out, e);
+  return out;
+}
+
+std::string fresh_name(const Program& program, const std::string& base) {
+  std::vector<std::string> used;
+  for (const Param& p : program.params) used.push_back(p.buffer->name);
+  for (const Buffer& b : allocated(program.body)) used.push_back(b->name);
+  for (const StagePath& path : stage_paths(program.body)) used.push_back(path.stage->name);
+  std::string name = base;
+  for (int n = 2; std::find(used.begin(), used.end(), name) != used.end(); ++n)
+    name = fmt::format("{}.{}", base, n);
+  return name;
+}
+
+Buffer find_buffer(const Program& program, const std::string& name) {
+  std::vector<Buffer> all = allocated(program.body);
+  for (const Param& p : program.params) all.push_back(p.buffer);
+  std::vector<std::string> known;
+  for (const Buffer& b : all) {
+    if (b->name == name) return b;
+    known.push_back(b->name);
+  }
+  refuse(fmt::format("there is no buffer \"{}\"; the buffers are {}", name, quoted_list(known)),
+         did_you_mean(name, known));
+}
+
+std::vector<Buffer> allocated(const Stmt& root) {
+  std::vector<Buffer> out;
+  walk(
+      root,
+      [&](const Stmt& s) {
+        if (const Allocate* a = s.as<Allocate>()) out.push_back(a->buffer);
+        return true;
+      },
+      [](const Expr&) { return false; });
+  return out;
+}
+
+For make_loop(Var var, Expr extent, AxisKind kind, Stmt body) {
+  For loop;
+  loop.var = std::move(var);
+  loop.min = int_imm(0);
+  loop.extent = std::move(extent);
+  loop.kind = kind;
+  loop.body = std::move(body);
+  return loop;
+}
+
+}  // namespace tenon

@@ -1,0 +1,83 @@
+#include <tenon/schedule/loop_primitives.h>
+
+#include <algorithm>
+
+#include "schedule/mark.h"
+
+namespace tenon {
+namespace {
+
+bool is_vectorized(const For* loop) { return loop->mark == LoopMark::vectorize; }
+
+void check_nesting(const StagePath& path, size_t at) {
+  const For& loop = *path.loops[at];
+  const std::string mark = full_name(path, at);
+  if (!allocated(loop.body).empty())
+    refuse(fmt::format("buffer {} is allocated inside loop \"{}\"; each lane would need its own",
+                       allocated(loop.body)[0]->name, loop.var.name()),
+           "vectorize a loop inside", mark);
+  const For* other = nullptr;
+  for (size_t n = 0; n < at; ++n)
+    if (is_vectorized(path.loops[n])) other = path.loops[n];
+  for (const StagePath& p : stage_paths(loop.body)) {
+    const auto found = std::find_if(p.loops.begin(), p.loops.end(), is_vectorized);
+    if (found != p.loops.end()) other = *found;
+  }
+  if (other)
+    refuse(fmt::format("loop \"{}\" is vectorized already; a nest has one vectorized loop",
+                       other->var.name()),
+           {}, mark);
+}
+
+/// Bytes of the widest element that the stages under the loop store decide the lanes.
+DType widest_store(const For& loop) {
+  DType widest = DType::i8;
+  int bytes = 0;
+  for (const StagePath& p : stage_paths(loop.body))
+    for (const Buffer& b : p.stage->outputs)
+      if (byte_size(b->dtype) > bytes) {
+        bytes = byte_size(b->dtype);
+        widest = b->dtype;
+      }
+  return widest;
+}
+
+/// Every stage under the loop has a guard that depends on it: lowering turns that into a mask.
+bool is_guarded(const For& loop) {
+  const std::vector<StagePath> stages = stage_paths(loop.body);
+  return std::all_of(stages.begin(), stages.end(), [&](const StagePath& p) {
+    const Expr &a = p.stage->spatial_guard, &b = p.stage->reduce_guard;
+    return (a.defined() && uses_var(a, loop.var)) || (b.defined() && uses_var(b, loop.var));
+  });
+}
+
+}  // namespace
+
+/// for x in 0..n: S(x)   ->   for x in 0..n  vectorize: S(x)
+Program Vectorize::apply(const Program& program, const Target& target) const {
+  const StagePath path = find_stage(program, stage);
+  const size_t at = find_loop(path, loop);
+  const For& l = *path.loops[at];
+  const std::string mark = full_name(path, at);
+  check_unmarked(path, at, LoopMark::vectorize);
+  if (is_vectorized(&l)) return program;
+  if (tail == Tail::guard)
+    refuse("tail guard is for split; vectorize has no rest (exact) or masks it (mask)", {}, mark);
+  const std::optional<int64_t> n = extent_of(l);
+  if (!n)
+    refuse(fmt::format("loop \"{}\" has the symbolic extent {}; vectorize needs a constant", loop,
+                       print(l.extent)),
+           "split it by the number of lanes first", mark);
+  check_iterations(path, at, "vectorize");
+  check_nesting(path, at);
+  const DType widest = widest_store(l);
+  const int lanes = target.lanes(widest);
+  if (*n % lanes != 0 && tail == Tail::exact && !is_guarded(l))
+    refuse(
+        fmt::format("loop \"{}\" has extent {}; vectorize needs a multiple of {} ({} lanes of {})",
+                    loop, *n, lanes, name(widest), target.name),
+        fmt::format("split it by {} first, or vectorize with {{.tail = Tail::mask}}", lanes), mark);
+  return with_mark(program, l.var, LoopMark::vectorize);
+}
+
+}  // namespace tenon
