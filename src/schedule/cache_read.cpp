@@ -87,14 +87,14 @@ Stage copy_stage(const std::string& name, const Buffer& copy, const Buffer& from
 
 /// Does the box lie inside what the writers of a buffer that lives in a loop compute there? Buffers
 /// outside all loops are whole.
-void check_computed(const Program& program, const StagePath& reader, const Box& box,
+void check_computed(const Program& program, const StagePath& reader, const LoopBox& box,
                     const Buffer& buffer, const std::string& mark) {
   const size_t lives_in = loops_round_allocate(program, buffer).size();
   if (lives_in == 0) return;
   BoxBuilder computed(buffer->shape);
   for (const StagePath& w : writers_of(program, buffer))
     computed.add(w, lives_in, {over_loops(*w.stage, w.stage->indices)});
-  const Box there = computed.finish();
+  const LoopBox there = computed.finish();
   Simplifier math = math_for(reader);
   const Guards guards = affine_guards({reader.stage->spatial_guard}, math);
   for (size_t d = 0; d < box.dims.size(); ++d) {
@@ -169,7 +169,7 @@ Program CacheRead::apply(const Program& program, const Target& target) const {
 
   BoxBuilder builder(from->shape);
   if (first > 0) builder.add(path, first, loads);
-  const Box box = builder.finish();
+  const LoopBox box = builder.finish();
   check_computed(program, path, box, from, mark);
 
   const std::string copy_name = fresh_name(program, buffer + ".cache");

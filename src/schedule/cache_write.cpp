@@ -44,7 +44,7 @@ Stage box_stage(const Stage& stage, const std::string& name, std::vector<Buffer>
 /// C.load: the cache starts from the partial results, or from the init in the first iteration of
 /// the reductions outside.
 Stmt load_nest(const Stage& stage, const std::string& name, const std::vector<Buffer>& caches,
-               const Box& box, const std::vector<const For*>& reductions, Simplifier& math) {
+               const LoopBox& box, const std::vector<const For*>& reductions, Simplifier& math) {
   std::vector<AxisBinding> outside;
   Expr first;
   for (const For* l : reductions) {
@@ -87,7 +87,7 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
   if (scope == Scope::shared || scope == Scope::local)
     refuse(fmt::format("target {} has no {} memory", target.name, name(scope)),
            "use Scope::global or Scope::reg", mark);
-  const Box box = exact_box(path, first);
+  const LoopBox box = exact_box(path, first);
   const std::vector<const For*> reductions = enclosing_reductions(path, first);
   for (const For* l : reductions)
     if (!old.init.empty() && extent_of(*l).value_or(0) < 1)

@@ -48,7 +48,7 @@ size_t first_inside(const StagePath& reader, const For* at, const Buffer& buffer
   return n;
 }
 
-Box region(const Program& program, const Stage& producer, const For* at) {
+LoopBox region(const Program& program, const Stage& producer, const For* at) {
   BoxBuilder builder(producer.outputs[0]->shape);
   for (const Buffer& b : producer.outputs)
     for (const StagePath& reader : readers_of(program, b)) {
@@ -75,7 +75,7 @@ Program ComputeAt::apply(const Program& program, const Target&) const {
            "name a loop of a stage that reads it", mark);
   check_producer(program, producer);
   check_not_vectorized(consumer, at, "computing a stage");
-  const Box box = region(program, *producer.stage, place);
+  const LoopBox box = region(program, *producer.stage, place);
   for (const Buffer& b : inputs_of(*producer.stage))
     if (!exists_at(program, place->var, b))
       refuse(fmt::format("stage \"{}\" reads {}, which does not exist at loop \"{}\"", stage,

@@ -124,7 +124,7 @@ std::vector<const For*> loops_round_allocate(const Program& program, const Buffe
   return out;
 }
 
-Stmt nest_over_box(Stage stage, const Box& box, Simplifier& math) {
+Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math) {
   std::vector<Var> loops;
   std::set<std::string> names;
   std::vector<Expr> extents;

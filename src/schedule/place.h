@@ -31,7 +31,7 @@ std::vector<const For*> loops_round_allocate(const Program& program, const Buffe
 /// New loops for the stage's axes: spatial axis d (of the output's dimensions) over the box, axes
 /// after those over their whole extent, with bindings and guard set. Loop names are the axes'
 /// names.
-Stmt nest_over_box(Stage stage, const Box& box, Simplifier& math);
+Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math);
 
 /// `root` with the loop's body replaced by allocate(buffers): before; body; after.
 Stmt surround_body(const Stmt& root, const Var& loop, const std::vector<Buffer>& buffers,

@@ -29,41 +29,20 @@ struct Span {
   int64_t width = 0;
 };
 
-/// (X // c) * k, where X has loops of both sides.
-std::optional<Span> quotient_span(const Affine::Term& term, const std::vector<const For*>& inside,
-                                  Simplifier& math, const Guards& guards) {
-  const Binary* b = term.atom.as<Binary>();
-  if (!b || b->op != BinaryOp::floor_div) return std::nullopt;
-  const std::optional<int64_t> c = as_int(b->b);
-  if (!c || *c <= 0) return std::nullopt;
-  const SplitForm x = split_form(math.affine(b->a), inside);
-  const Interval inner = bounds(x.inner, math, guards);
-  if (!inner.bounded()) return std::nullopt;
-  const int64_t steps = floor_div(*inner.max - *inner.min + *c - 1, *c);
-  const int64_t k = term.coefficient;
-  const Affine low = math.divide(Affine(x.outer).add(k > 0 ? *inner.min : *inner.max), *c);
-  return Span{low * k, steps * std::abs(k)};
-}
-
-std::optional<Span> span_of(const Affine& form, const std::vector<const For*>& inside,
+/// Guards help where inner loops stand in sums alone; the rest is arith's.
+std::optional<Span> span_of(const Expr& index, const std::vector<const For*>& inside,
                             Simplifier& math, const Guards& guards) {
-  if (form.overflow) return std::nullopt;
-  const SplitForm split = split_form(form, inside);
-  Span out{split.outer, 0};
-  Affine plain;
-  for (const Affine::Term& t : split.inner.terms) {
-    if (std::optional<Span> q = quotient_span(t, inside, math, guards)) {
-      out.min.add(q->min);
-      out.width += q->width;
-    } else {
-      plain.add(t.atom, t.coefficient);
-    }
+  const SplitForm split = split_form(math.affine(index), inside);
+  bool sums = !split.outer.overflow && !split.inner.overflow;
+  for (const Affine::Term& t : split.inner.terms) sums = sums && t.atom.as<VarRef>();
+  if (sums) {
+    const Interval inner = bounds(split.inner, math, guards);
+    if (!inner.bounded()) return std::nullopt;
+    return Span{Affine(split.outer).add(*inner.min), *inner.max - *inner.min};
   }
-  const Interval rest = bounds(plain, math, guards);
-  if (!rest.bounded()) return std::nullopt;
-  out.min.add(*rest.min);
-  out.width += *rest.max - *rest.min;
-  return out;
+  const std::optional<DimRegion> region = region_of(index, loop_ranges(inside), math);
+  if (!region) return std::nullopt;
+  return Span{math.affine(region->min), region->extent - 1};
 }
 
 }  // namespace
@@ -116,8 +95,7 @@ void BoxBuilder::add_index(size_t d, const Expr& index, const StagePath& path, s
     plain = plain && !e.as<Load>() && (!ref || math.ranges().count(ref->var));
     return plain;
   });
-  const std::optional<Span> span =
-      plain ? span_of(math.affine(index), inside, math, guards) : std::nullopt;
+  const std::optional<Span> span = plain ? span_of(index, inside, math, guards) : std::nullopt;
   if (!span || span->min.overflow) return take_whole(d);
   join(d, span->min, span->width + 1);
 }
@@ -131,8 +109,8 @@ void BoxBuilder::add(const StagePath& path, size_t first_inside,
       add_index(d, indices[d], path, first_inside, math, guards);
 }
 
-Box BoxBuilder::finish() const {
-  Box box;
+LoopBox BoxBuilder::finish() const {
+  LoopBox box;
   for (size_t d = 0; d < dims_.size(); ++d) {
     BoxDim dim = dims_[d].value_or(BoxDim{Affine::of(0), shape_[d], true});
     const std::optional<int64_t> size = as_int(shape_[d]);
@@ -221,7 +199,7 @@ class Radix {
 
 }  // namespace
 
-Box exact_box(const StagePath& path, size_t first_inside) {
+LoopBox exact_box(const StagePath& path, size_t first_inside) {
   Simplifier math = math_for(path);
   const Stage& stage = *path.stage;
   const std::vector<const For*> inside = loops_from(path, first_inside);
@@ -229,7 +207,7 @@ Box exact_box(const StagePath& path, size_t first_inside) {
   for (const Expr& c : conjuncts(stage.spatial_guard))
     guards.push_back({c, affine_guards({c}, math), math.prove(c)});
 
-  Box box;
+  LoopBox box;
   Radix radix(path, first_inside, guards);
   const std::vector<Expr> at = over_loops(stage, stage.indices);
   for (size_t d = 0; d < at.size(); ++d) {
@@ -254,8 +232,8 @@ Box exact_box(const StagePath& path, size_t first_inside) {
   return box;
 }
 
-BoxAccess access_box(const Box& box, const std::vector<Expr>& loops, const std::vector<Expr>& shape,
-                     Simplifier& math) {
+BoxAccess access_box(const LoopBox& box, const std::vector<Expr>& loops,
+                     const std::vector<Expr>& shape, Simplifier& math) {
   BoxAccess out;
   for (size_t d = 0; d < box.dims.size(); ++d) {
     const BoxDim& dim = box.dims[d];

@@ -1,4 +1,5 @@
 #pragma once
+#include "arith/region.h"
 #include "schedule/bounds_under_guards.h"
 
 namespace tenon {
@@ -12,7 +13,7 @@ struct BoxDim {
 };
 
 /// A box of a buffer and the conditions (over the loops outside) under which it is touched at all.
-struct Box {
+struct LoopBox {
   std::vector<BoxDim> dims;
   std::vector<Expr> conditions;
 };
@@ -37,7 +38,7 @@ class BoxBuilder {
   /// fixed.
   void add(const StagePath& path, size_t first_inside,
            const std::vector<std::vector<Expr>>& accesses);
-  Box finish() const;
+  LoopBox finish() const;
 
  private:
   void add_index(size_t d, const Expr& index, const StagePath& path, size_t first_inside,
@@ -52,7 +53,7 @@ class BoxBuilder {
 /// The box that a stage writes in one iteration of the loop before position `first_inside`, each
 /// element of it at least once and nothing else, as far as the box lies inside the shape. Throws
 /// Refusal where that cannot be proved.
-Box exact_box(const StagePath& path, size_t first_inside);
+LoopBox exact_box(const StagePath& path, size_t first_inside);
 
 /// min + loop for each dimension, and the conditions that keep it inside [0, shape) where that is
 /// not certain.
@@ -60,7 +61,7 @@ struct BoxAccess {
   std::vector<Expr> values;
   Expr guard;
 };
-BoxAccess access_box(const Box& box, const std::vector<Expr>& loops, const std::vector<Expr>& shape,
-                     Simplifier& math);
+BoxAccess access_box(const LoopBox& box, const std::vector<Expr>& loops,
+                     const std::vector<Expr>& shape, Simplifier& math);
 
 }  // namespace tenon

@@ -75,7 +75,7 @@ class Mover {
 
   Stmt nest() {
     Stage stage = *consumer_.stage;
-    Box box;
+    LoopBox box;
     box.conditions = placement_.conditions;
     const size_t rank = stage.indices.size();
     for (size_t n = 0; n < stage.axes.size(); ++n) {
@@ -139,7 +139,7 @@ class Mover {
   /// Ties the consumer's axes to the box of `buffer` that the writer makes in one iteration.
   void join(const StagePath& writer, const Buffer& buffer) {
     check_writer(writer, buffer);
-    const Box box = exact_box(writer, at_ + 1);
+    const LoopBox box = exact_box(writer, at_ + 1);
     for (const Expr& c : box.conditions) add_condition(c);
     auto look = [&](const Expr& e) {
       const Load* l = e.as<Load>();
@@ -150,7 +150,7 @@ class Mover {
     for (const Expr& e : consumer_.stage->init) walk(e, look);
   }
 
-  void tie(const Load& l, const Box& box) {
+  void tie(const Load& l, const LoopBox& box) {
     std::vector<size_t> used;
     for (size_t d = 0; d < l.indices.size(); ++d) {
       const size_t n = axis_of(l.indices[d]);
