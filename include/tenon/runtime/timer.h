@@ -17,8 +17,8 @@ struct Samples {
   double min() const;
 };
 
-/// Calls `run` once to warm up, finds how many calls take at least `floor_us`, and takes `repeats`
-/// samples of that many calls each.
+/// Calls `run` once to warm up, then takes `repeats` samples of so many calls each that every
+/// sample lasts at least `floor_us`.
 Samples time_repeatedly(const std::function<void()>& run, double floor_us, int repeats);
 
 }  // namespace tenon

@@ -31,14 +31,18 @@ double Samples::min() const { return us.empty() ? 0 : *std::min_element(us.begin
 
 Samples time_repeatedly(const std::function<void()>& run, double floor_us, int repeats) {
   run();
-  int64_t calls = 1;
-  for (double took = time_calls(run, calls); took < floor_us; took = time_calls(run, calls)) {
+  Samples samples;
+  for (int64_t calls = 1; static_cast<int>(samples.us.size()) < repeats;) {
+    const double took = time_calls(run, calls);
+    if (took >= floor_us) {
+      samples.us.push_back(took / static_cast<double>(calls));
+      continue;
+    }
+    // Too few calls (an interruption may have hidden that so far): begin again with more.
+    samples.us.clear();
     const double growth = took > 0 ? std::min(10.0, 1.2 * floor_us / took) : 10;
     calls = std::max(calls + 1, static_cast<int64_t>(static_cast<double>(calls) * growth));
   }
-  Samples samples;
-  for (int k = 0; k < repeats; ++k)
-    samples.us.push_back(time_calls(run, calls) / static_cast<double>(calls));
   return samples;
 }
 
