@@ -11,8 +11,9 @@ struct HostBuffer {
 };
 
 struct InterpOptions {
-  /// Remember per element which iteration of each parallel, vectorised or bound loop last read and wrote it:
-  /// two different iterations with one non-atomic write fail, as does reading an element never written.
+  /// Remember per element which iteration of each parallel, vectorised or bound loop last read and
+  /// wrote it: two different iterations with one non-atomic write fail, as does reading an element
+  /// never written.
   bool race_mode = true;
   /// Values of symbolic extents by variable name.
   std::map<std::string, int64_t> dims;
@@ -20,9 +21,11 @@ struct InterpOptions {
   int64_t max_steps = 0;
 };
 
-/// Runs `program` (loop tree or flat) on `args`, one per parameter, serially and exactly: the definition of right.
-/// Throws InternalError naming the statement, the loop values and the element for: an index out of bounds, a race,
-/// a read of an element never written, an integer division by zero where the page of meanings gives no value.
-void interpret(const Program& program, std::span<const HostBuffer> args, const InterpOptions& options = {});
+/// Runs `program` (loop tree or flat) on `args`, one per parameter, serially and exactly: the
+/// definition of right. Throws InternalError naming the statement, the loop values and the element
+/// for: an index out of bounds, a race, a read of an element never written, an integer division by
+/// zero where the page of meanings gives no value.
+void interpret(const Program& program, std::span<const HostBuffer> args,
+               const InterpOptions& options = {});
 
 }  // namespace tenon
