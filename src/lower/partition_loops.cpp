@@ -11,12 +11,6 @@
 namespace tenon {
 namespace {
 
-bool has_load(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { return !(found |= x.as<Load>() != nullptr); });
-  return found;
-}
-
 // The conditions in `body` that depend on `v`: of guards, and of selects where asked.
 std::vector<Expr> conditions_on(const Stmt& body, const Var& v, bool selects) {
   std::vector<Expr> out;

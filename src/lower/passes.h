@@ -74,8 +74,13 @@ Program vectorize_loops(const Program& program, const Target& target);
 Program expand_math(const Program& program);
 
 /// Simplifies index and condition expressions with the ranges of the loops; substitutes loops of
-/// one iteration, drops empty loops and decided branches; marks loops over register elements unroll
-/// and parallel loops inside parallel ones serial.
+/// one iteration, drops empty loops and decided branches, takes conditions out of loops they do not
+/// depend on and makes parallel loops inside parallel ones serial.
+///
+///     for i in 0..4                      if n < 3
+///       for one in 0..1            ->      for i in 0..4
+///         if n < 3                           A[i*8 + 1] = 1
+///           A[(i*2 + one)*4 + 1] = 1
 Program simplify_program(const Program& program);
 
 }  // namespace tenon

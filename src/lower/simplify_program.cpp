@@ -8,6 +8,22 @@
 namespace tenon {
 namespace {
 
+// for x: if a && b(x): S   ->   if a: for x: if b(x): S
+Stmt hoist_condition(For loop) {
+  const If* branch = loop.body.as<If>();
+  if (!branch || branch->else_case.defined()) return make_stmt(std::move(loop));
+  std::vector<Expr> outer, inner;
+  for (const Expr& part : conjuncts(branch->condition)) {
+    const bool stays = uses_var(part, loop.var) || has_load(part);
+    (stays ? inner : outer).push_back(part);
+  }
+  if (outer.empty()) return make_stmt(std::move(loop));
+  const Stmt then_case = branch->then_case;
+  const Expr condition = conjunction(inner);
+  loop.body = condition.defined() ? make_stmt(If{condition, then_case, {}}) : then_case;
+  return make_stmt(If{conjunction(outer), make_stmt(std::move(loop)), {}});
+}
+
 class ProgramSimplifier {
  public:
   explicit ProgramSimplifier(const Stmt& body) : simplifier_(simplifier_for(body)) {}
@@ -48,7 +64,7 @@ class ProgramSimplifier {
     in_parallel_ |= parallel;
     out.body = stmt(n.body);
     in_parallel_ = outer;
-    return out.body.defined() ? make_stmt(std::move(out)) : Stmt();
+    return out.body.defined() ? hoist_condition(std::move(out)) : Stmt();
   }
 
   Stmt branch(const If& n) {

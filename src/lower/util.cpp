@@ -47,6 +47,12 @@ Expr conjunction(const std::vector<Expr>& parts) {
   return out;
 }
 
+bool has_load(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& x) { return !(found |= x.as<Load>() != nullptr); });
+  return found;
+}
+
 Stmt refresh(const Stmt& s) {
   VarMap vars;
   BufferMap buffers;

@@ -20,6 +20,9 @@ std::vector<Expr> conjuncts(const Expr& condition);
 /// Their conjunction; undefined for none.
 Expr conjunction(const std::vector<Expr>& parts);
 
+/// Whether an expression reads memory.
+bool has_load(const Expr& e);
+
 /// A copy whose loops, Lets and allocated buffers have identities of their own.
 Stmt refresh(const Stmt& s);
 

@@ -254,3 +254,20 @@ TEST_CASE("lower gives verified flat code and reports every pass") {
     }
   }
 }
+
+TEST_CASE("simplify_program takes uniform conditions out of loops") {
+  const Buffer out("O", f32, {int_imm(64)});
+  const Var n("n"), i("i"), j("j");
+  const Expr at = Expr(i) * int_imm(8) + Expr(j);
+  const Stmt store = make_stmt(Store{out, {at}, float_imm(1), {}, false});
+  const Stmt guarded = make_stmt(If{Expr(n) == int_imm(2) && at < int_imm(60), store, {}});
+  const Stmt body = loop(n, 3, LoopMark::serial,
+                         loop(i, 8, LoopMark::serial, loop(j, 8, LoopMark::serial, guarded)));
+  CHECK(has(print(simplify_program({"ones", {{out, ParamRole::output}}, body})),
+            "for n in 0..3\n"
+            "  if n == 2\n"
+            "    for i in 0..8\n"
+            "      for j in 0..8\n"
+            "        if i * 8 + j < 60\n"
+            "          O[i*8+j] = 1.0"));
+}
