@@ -2,8 +2,8 @@
 
 #include <tenon/ir/ops.h>
 #include <tenon/support/error.h>
+#include <tenon/support/float16.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -188,45 +188,11 @@ UnaryFn unary_by_op(UnaryOp op, DType t, std::index_sequence<Ops...>) {
 
 }  // namespace
 
-uint16_t half_bits(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
-  double magnitude = std::fabs(value);
-  if (std::isnan(value)) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (magnitude >= 65520.0) return static_cast<uint16_t>(sign | 0x7c00u);
-  int exponent = magnitude == 0 ? -14 : std::max(std::ilogb(magnitude), -14);
-  // Units of the last kept bit, ties to even; a carry into the exponent is right by itself.
-  auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  return static_cast<uint16_t>(sign | (static_cast<uint32_t>(exponent + 14) * 1024u + units));
-}
-
-float half_value(uint16_t bits) {
-  int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  double magnitude;
-  if (exponent == 31) {
-    magnitude = fraction ? std::numeric_limits<double>::quiet_NaN()
-                         : std::numeric_limits<double>::infinity();
-  } else {
-    magnitude = exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
-  }
-  return static_cast<float>(bits & 0x8000 ? -magnitude : magnitude);
-}
-
-uint16_t bfloat_bits(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>((bits | 0x400000u) >> 16);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-float bfloat_value(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
 double round_float(double value, DType t) {
   if (t == f64) return value;
   auto single = static_cast<float>(value);
-  if (t == f16) return half_value(half_bits(single));
-  return t == bf16 ? bfloat_value(bfloat_bits(single)) : single;
+  if (t == f16) return from_f16(to_f16(single));
+  return t == bf16 ? from_bf16(to_bf16(single)) : single;
 }
 
 Value read_element(const std::byte* at, DType t) {
@@ -249,9 +215,9 @@ Value read_element(const std::byte* at, DType t) {
     case DType::u64:
       return int_value(read_as<int64_t>(at));
     case DType::f16:
-      return float_value(half_value(read_as<uint16_t>(at)));
+      return float_value(from_f16(read_as<uint16_t>(at)));
     case DType::bf16:
-      return float_value(bfloat_value(read_as<uint16_t>(at)));
+      return float_value(from_bf16(read_as<uint16_t>(at)));
     case DType::f32:
       return float_value(read_as<float>(at));
     case DType::f64:
@@ -276,9 +242,9 @@ void write_element(std::byte* at, DType t, Value value) {
     case DType::u64:
       return write_as(at, value.i);
     case DType::f16:
-      return write_as(at, half_bits(static_cast<float>(value.f)));
+      return write_as(at, to_f16(value.f));
     case DType::bf16:
-      return write_as(at, bfloat_bits(static_cast<float>(value.f)));
+      return write_as(at, to_bf16(value.f));
     case DType::f32:
       return write_as(at, static_cast<float>(value.f));
     case DType::f64:

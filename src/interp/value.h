@@ -27,12 +27,6 @@ inline Value float_value(double f) {
 /// The nearest value of float type t, ties to even. f16 and bf16 are reached by way of f32.
 double round_float(double value, DType t);
 
-/// IEEE half and bfloat16 bits of a float, ties to even; a NaN stays a quiet NaN.
-uint16_t half_bits(float value);
-float half_value(uint16_t bits);
-uint16_t bfloat_bits(float value);
-float bfloat_value(uint16_t bits);
-
 /// One element in memory, of byte_size(t) bytes, aligned or not.
 Value read_element(const std::byte* at, DType t);
 void write_element(std::byte* at, DType t, Value value);
