@@ -5,6 +5,7 @@
 #include <tenon/support/text.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -209,15 +210,35 @@ RecordLog::~RecordLog() {
 }
 
 RecordLog::RecordLog(RecordLog&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      counted_bytes_(other.counted_bytes_),
+      counted_lines_(other.counted_lines_) {}
 
 RecordLog& RecordLog::operator=(RecordLog&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
+  std::swap(counted_bytes_, other.counted_bytes_);
+  std::swap(counted_lines_, other.counted_lines_);
   return *this;
 }
 
-void RecordLog::append(const Record& record) {
+/// Line breaks in the first `size` bytes of the file.
+int64_t RecordLog::lines_up_to(int64_t size) {
+  if (size < counted_bytes_) counted_bytes_ = counted_lines_ = 0;  // someone cut the file
+  std::string chunk(1 << 16, '\0');
+  while (counted_bytes_ < size) {
+    const auto want =
+        static_cast<size_t>(std::min(size - counted_bytes_, static_cast<int64_t>(chunk.size())));
+    const ssize_t got = ::pread(fd_, chunk.data(), want, counted_bytes_);
+    if (got <= 0) break;
+    counted_lines_ += std::count(chunk.begin(), chunk.begin() + got, '\n');
+    counted_bytes_ += got;
+  }
+  return counted_lines_;
+}
+
+LogRef RecordLog::append(const Record& record) {
   std::string text = to_json_line(record) + "\n";
   FileLock lock(fd_, path_);
   struct stat info {};
@@ -225,12 +246,15 @@ void RecordLog::append(const Record& record) {
     throw UserError(fmt::format("cannot write the log {}: {}", path_, reason_of(errno)));
   if (info.st_nlink == 0)
     throw UserError(fmt::format("cannot write the log {}: the file was deleted", path_));
-  if (S_ISREG(info.st_mode) && ends_in_mid_line(fd_, info.st_size)) text.insert(text.begin(), '\n');
+  const bool regular = S_ISREG(info.st_mode);
+  const bool mid_line = regular && ends_in_mid_line(fd_, info.st_size);
+  const LogRef place{path_, regular ? lines_up_to(info.st_size) + (mid_line ? 2 : 1) : 1};
+  if (mid_line) text.insert(text.begin(), '\n');
   ssize_t written = 0;
   do {
     written = ::write(fd_, text.data(), text.size());
   } while (written < 0 && errno == EINTR);
-  if (written == static_cast<ssize_t>(text.size())) return;
+  if (written == static_cast<ssize_t>(text.size())) return place;
   const int error = written < 0 ? errno : ENOSPC;
   // Only this call's own half line is taken back; the lock keeps others out.
   if (written > 0 && ::ftruncate(fd_, info.st_size) != 0)

@@ -40,7 +40,10 @@ std::vector<const LoggedRecord*> latest_of_each_trace(
 
 /// Those left after the rule on ties; null for none.
 const LoggedRecord* best_of(const std::vector<const LoggedRecord*>& candidates) {
-  const std::vector<const LoggedRecord*> latest = latest_of_each_trace(candidates);
+  std::vector<const LoggedRecord*> latest = latest_of_each_trace(candidates);
+  latest.erase(std::remove_if(latest.begin(), latest.end(),
+                              [](const LoggedRecord* r) { return !can_be_best(r->record); }),
+               latest.end());
   const LoggedRecord* fastest = nullptr;
   for (const LoggedRecord* r : latest) {
     if (!fastest || median_us(r->record) < median_us(fastest->record)) fastest = r;
@@ -97,8 +100,8 @@ std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records
                                         const RecordQuery& query) {
   std::vector<const LoggedRecord*> exact;
   for (const LoggedRecord& r : records) {
-    if (can_be_best(r.record) && r.record.program == query.program &&
-        same_machine(r.record, query) && same_version(r.record, query))
+    if (r.record.program == query.program && same_machine(r.record, query) &&
+        same_version(r.record, query))
       exact.push_back(&r);
   }
   const LoggedRecord* best = best_of(exact);
@@ -111,14 +114,14 @@ std::optional<LoggedRecord> nearest_record(const std::vector<LoggedRecord>& reco
   for (const LoggedRecord& r : records) {
     const bool related = r.record.program == query.program ||
                          (!query.family.empty() && r.record.family == query.family);
-    if (related && can_be_best(r.record) && same_machine(r.record, query))
-      members[r.record.program].push_back(&r);
+    if (related && same_machine(r.record, query)) members[r.record.program].push_back(&r);
   }
   const std::map<std::string, double> wanted = numbers_of(query.args);
   const LoggedRecord* nearest = nullptr;
   std::pair<double, double> nearest_key;
   for (const auto& [program, candidates] : members) {
     const LoggedRecord* best = best_of(candidates);
+    if (!best) continue;
     const double away =
         program == query.program ? -1 : distance(wanted, numbers_of(best->record.args));
     const std::pair<double, double> key(away, median_us(best->record));

@@ -207,6 +207,15 @@ Record read_fields(Json j) {
 std::string_view name(TrialStatus status) { return kStatusNames.at(static_cast<size_t>(status)); }
 std::string_view name(CheckResult check) { return kCheckNames.at(static_cast<size_t>(check)); }
 
+std::optional<TrialStatus> parse_status(std::string_view word) {
+  for (size_t i = 0; i < kStatusNames.size(); ++i) {
+    if (word == kStatusNames[i]) return static_cast<TrialStatus>(i);
+  }
+  return std::nullopt;
+}
+
+std::string tenon_version() { return TENON_VERSION; }
+
 bool can_be_best(const Record& r) {
   return r.status == TrialStatus::ok && r.check == CheckResult::passed && !r.samples_us.empty();
 }

@@ -1,4 +1,5 @@
 #include <tenon/autotvm/search.h>
+#include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
 namespace tenon {

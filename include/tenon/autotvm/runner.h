@@ -2,6 +2,7 @@
 #include <tenon/compile/task.h>
 #include <tenon/records/lookup.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,8 @@ struct RunnerOptions {
   int64_t memory_bytes = int64_t{2} << 30;  ///< a candidate's, on top of arguments and workspace
   /// Up to so many multiply-adds the interpreter too computes what is expected.
   int64_t oracle_limit = 1000000;
+  /// measure() returns early, with fewer results, when another thread or a signal handler sets it.
+  const std::atomic<bool>* stop = nullptr;
   std::string program;  ///< path of tenon-runner; empty: found beside this program
 };
 

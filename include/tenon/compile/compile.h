@@ -1,31 +1,33 @@
 #pragma once
 #include <tenon/compile/task.h>
-#include <tenon/records/record.h>
+#include <tenon/records/lookup.h>
 #include <tenon/runtime/module.h>
 
 namespace tenon {
 
 /// Machine code of one kernel, not yet loaded into a process.
 struct KernelObject {
-  std::string bytes;       ///< an ELF object file
-  std::string symbol;      ///< its entry
-  Module module;           ///< everything but `entry` and `keep_alive`
-  double compile_us = 0;   ///< lowering and code generation
+  std::string bytes;      ///< an ELF object file
+  std::string symbol;     ///< its entry
+  Module module;          ///< everything but `entry` and `keep_alive`
+  double compile_us = 0;  ///< lowering and code generation
 };
 
-/// Lowers a loop tree and generates machine code for `target`. Thread-safe. UserError for what the schedule asks and
-/// the target cannot do.
+/// Lowers a loop tree and generates machine code for `target`. Thread-safe. UserError for what the
+/// schedule asks and the target cannot do.
 KernelObject compile_object(const Program& loop_tree, const Target& target);
 
 /// Links the code into this process. DeviceError when the target's code cannot run on this machine.
 Module load_kernel(const KernelObject& object, const Target& target);
 
-/// A compiled kernel and the texts it came from. A cheap handle; the code lives as long as a copy does.
+/// A compiled kernel and the texts it came from. A cheap handle; the code lives as long as a copy
+/// does.
 class Kernel {
  public:
   Kernel() = default;
 
-  /// Arguments: the formula's inputs, then its outputs (written in place). UserError as runtime's call().
+  /// Arguments: the formula's inputs, then its outputs (written in place). UserError as runtime's
+  /// call().
   void run(std::span<const Array> arguments, ThreadPool& pool) const;
   template <class... Arrays>
   void operator()(const Arrays&... arrays) const {
@@ -56,9 +58,16 @@ Kernel compile(const Task& task, const Trace& trace);
 /// Under the record's trace. UserError when the record is for another target's code.
 Kernel compile(const Task& task, const Record& record);
 
-/// The schedule that the task's first template (the generic one where there is none) makes at its default knobs.
+/// The schedule that the task's first template (the generic one where there is none) makes at its
+/// default knobs.
 Schedule default_schedule(const Task& task);
 /// The template called `name` at `point`; UserError with the nearest names for an unknown template.
 Schedule apply_template(const Task& task, const std::string& name, const Point& point);
+
+/// Version of the code generator, "19.1.7": what records keep as Record::llvm.
+std::string code_generator_version();
+
+/// What the task's records are looked up by when it runs with so many threads.
+RecordQuery record_query(const Task& task, int threads);
 
 }  // namespace tenon

@@ -56,13 +56,17 @@ class RecordLog {
   RecordLog(RecordLog&& other) noexcept;
   RecordLog& operator=(RecordLog&& other) noexcept;
 
-  /// UserError when the disk is full or the file was deleted.
-  void append(const Record& record);
+  /// The place of the new line; counting may cost a pass over what others appended since. UserError
+  /// when the disk is full or the file was deleted.
+  LogRef append(const Record& record);
   const std::string& path() const { return path_; }
 
  private:
+  int64_t lines_up_to(int64_t size);
+
   std::string path_;
   int fd_ = -1;
+  int64_t counted_bytes_ = 0, counted_lines_ = 0;  // line breaks in the first counted_bytes_
 };
 
 }  // namespace tenon

@@ -27,7 +27,7 @@ struct FoundRecord {
 
 /// The best record among `records` that were measured for exactly this query: only those whose
 /// check passed, never another target's, thread count's or version's. A trace measured more than
-/// once counts as it was measured last. Medians within noise of the lowest are ties and the
+/// once counts as its last trial did. Medians within noise of the lowest are ties and the
 /// earliest of them wins, so the default schedule is kept unless something is really faster.
 std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records,
                                         const RecordQuery& query);

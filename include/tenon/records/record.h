@@ -3,6 +3,7 @@
 #include <tenon/target/target.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ enum class CheckResult : uint8_t { passed, failed, not_run };
 
 std::string_view name(TrialStatus status);  // the enumerator's word
 std::string_view name(CheckResult check);
+/// The inverse; nothing for another word.
+std::optional<TrialStatus> parse_status(std::string_view word);
 
 /// One trial: one line of a log. What JSON holds as an object or array is kept as JSON text, so
 /// that a record outlives changes of the things it speaks of.
@@ -59,6 +62,9 @@ struct Record {
 
   bool operator==(const Record&) const = default;
 };
+
+/// "0.1.0": what this version writes as Record::tenon.
+std::string tenon_version();
 
 /// May it be the best: it ran to the end and its outputs were compared and right.
 bool can_be_best(const Record& r);

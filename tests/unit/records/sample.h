@@ -52,14 +52,14 @@ class ScratchFolder {
   std::string path_;
 };
 
-inline std::string read_file(const std::string& path) {
+inline std::string file_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
   text << in.rdbuf();
   return text.str();
 }
 
-inline void write_file(const std::string& path, const std::string& text) {
+inline void put_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 

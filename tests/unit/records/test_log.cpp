@@ -36,9 +36,13 @@ TEST_CASE("what is appended is what is read, across openings") {
   ScratchFolder scratch;
   const std::string path = scratch.file("deep/er/log.jsonl");
   for (int i = 0; i < 3; ++i) RecordLog(path).append(sample_record(100, i));
+  RecordLog one(path), other(path);
+  CHECK(one.append(sample_record(100, 3)).line == 4);
+  CHECK(other.append(sample_record(100, 4)).line == 5);
+  CHECK(one.append(sample_record(100, 5)).line == 6);
   LoadedLog log = load_log(path);
   CHECK(log.warnings.empty());
-  REQUIRE(log.records.size() == 3);
+  REQUIRE(log.records.size() == 6);
   CHECK(log.records[2].record == sample_record(100, 2));
   CHECK(log.records[2].where == LogRef{path, 3});
   CHECK(read_record({path, 2}) == sample_record(100, 1));
@@ -46,7 +50,7 @@ TEST_CASE("what is appended is what is read, across openings") {
 
 TEST_CASE("a log that cannot be written is refused when it is opened") {
   ScratchFolder scratch;
-  write_file(scratch.file("plain"), "x");
+  put_file(scratch.file("plain"), "x");
   CHECK_THROWS_WITH(RecordLog(scratch.file("plain/log.jsonl")), Contains("cannot write the log"));
   CHECK_THROWS_WITH(RecordLog(scratch.path()), Contains("cannot write the log"));
   CHECK_THROWS_AS(RecordLog("/proc/tenon/log.jsonl"), UserError);
@@ -67,7 +71,7 @@ TEST_CASE("damaged and newer lines are skipped with a warning and stay as they a
   std::string newer = good;
   newer.replace(newer.find("\"schema\":1"), 10, "\"schema\":9");
   const std::string text = good + "\n" + newer + "\n\nrubbish\n" + good + "\n" + good.substr(0, 70);
-  write_file(path, text);
+  put_file(path, text);
   LoadedLog log = load_log(path);
   CHECK(log.records.size() == 2);
   CHECK(log.records[1].where.line == 5);
@@ -76,15 +80,15 @@ TEST_CASE("damaged and newer lines are skipped with a warning and stay as they a
   CHECK_THAT(log.warnings[1], Contains("log.jsonl:4: skipped: not a whole JSON object"));
   CHECK_THAT(log.warnings[2], Contains("log.jsonl:6: skipped: cut off"));
 
-  RecordLog(path).append(sample_record(50, 1));
-  CHECK(read_file(path) == text + "\n" + to_json_line(sample_record(50, 1)) + "\n");
+  CHECK(RecordLog(path).append(sample_record(50, 1)) == LogRef{path, 7});
+  CHECK(file_text(path) == text + "\n" + to_json_line(sample_record(50, 1)) + "\n");
   CHECK(load_log(path).records.size() == 3);
 }
 
 TEST_CASE("a whole last line that only lacks its line break is a record") {
   ScratchFolder scratch;
   const std::string path = scratch.file("log.jsonl");
-  write_file(path, to_json_line(sample_record()));
+  put_file(path, to_json_line(sample_record()));
   CHECK(load_log(path).records.size() == 1);
   RecordLog(path).append(sample_record(50, 1));
   CHECK(load_log(path).records.size() == 2);
@@ -95,7 +99,7 @@ TEST_CASE("many damaged lines give few warnings") {
   ScratchFolder scratch;
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "{\n";
-  write_file(scratch.file("log.jsonl"), text);
+  put_file(scratch.file("log.jsonl"), text);
   LoadedLog log = load_log(scratch.file("log.jsonl"));
   REQUIRE(log.warnings.size() == 21);
   CHECK_THAT(log.warnings.back(), Contains("980 more lines skipped"));
@@ -104,7 +108,7 @@ TEST_CASE("many damaged lines give few warnings") {
 TEST_CASE("a line without end costs no memory") {
   ScratchFolder scratch;
   const std::string path = scratch.file("zeros");
-  write_file(path, "");
+  put_file(path, "");
   REQUIRE(::truncate(path.c_str(), int64_t{1} << 28) == 0);
   LoadedLog log = load_log(path);
   CHECK(log.records.empty());
@@ -158,7 +162,7 @@ TEST_CASE("LOG:LINE") {
   for (const char* bad : {"x", "x:", ":3", "x:0", "x:-1", "x:1e3", "x:99999999999999999999"})
     CHECK_THROWS_WITH(LogRef::parse(bad), Contains("is no place in a log"));
   ScratchFolder scratch;
-  write_file(scratch.file("log"), to_json_line(sample_record()) + "\n\nrubbish\n");
+  put_file(scratch.file("log"), to_json_line(sample_record()) + "\n\nrubbish\n");
   CHECK_THROWS_WITH(read_record({scratch.file("log"), 4}), Contains("the log has 3"));
   CHECK_THROWS_WITH(read_record({scratch.file("log"), 2}), Contains("empty"));
   CHECK_THROWS_WITH(read_record({scratch.file("log"), 3}), Contains("no usable record"));

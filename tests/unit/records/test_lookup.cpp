@@ -52,6 +52,12 @@ TEST_CASE("a trace counts as it was measured last") {
   CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(60, 2),
                    sample_record(120, 1)}) == 3);
   CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(101, 0)}) == 2);
+  SECTION("also when it failed then") {
+    Record wrong = sample_record(50, 1);
+    wrong.status = TrialStatus::wrong_answer;
+    wrong.check = CheckResult::failed;
+    CHECK(best_line({sample_record(100, 0), sample_record(50, 1), wrong}) == 1);
+  }
   SECTION("and keeps its place in the order: the default re-measured still wins a tie") {
     CHECK(best_line({sample_record(100, 0), sample_record(90, 1), sample_record(100, 1),
                      sample_record(100.1, 0)}) == 4);
@@ -119,7 +125,7 @@ TEST_CASE("a store asks --log, then the local folder, then what is shipped") {
     CHECK(line_of({places.log, "", ""}) == places.log + ":1 adapted");
   }
   CHECK_THROWS_AS(RecordStore({scratch.file("none.jsonl"), "", ""}), UserError);
-  write_file(places.local + "/c.jsonl", "rubbish\n");
+  put_file(places.local + "/c.jsonl", "rubbish\n");
   REQUIRE(RecordStore(places).warnings().size() == 1);
   CHECK_THAT(RecordStore(places).warnings()[0], Contains("c.jsonl:1"));
 }

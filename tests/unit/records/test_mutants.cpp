@@ -25,7 +25,7 @@ TEST_CASE("a thousand mutated copies of a log") {
     }
     if (flips == 0 || rng.chance(0.3))
       text.resize(static_cast<size_t>(rng.below(static_cast<int64_t>(text.size()))));
-    write_file(path, text);
+    put_file(path, text);
     LoadedLog log = load_log(path);
     CHECK(log.records.size() <= 12);  // a flip may split a line, never make more records of it
     for (const LoggedRecord& r : log.records) {

@@ -1,0 +1,82 @@
+#include "autotvm/measure/child.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TENON_ADDRESS_SANITIZER
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define TENON_ADDRESS_SANITIZER
+#endif
+
+namespace tenon {
+namespace {
+
+#ifdef TENON_ADDRESS_SANITIZER
+constexpr bool kMemoryCanBeLimited = false;
+#else
+constexpr bool kMemoryCanBeLimited = true;
+#endif
+
+void lower_limit(__rlimit_resource resource, double value) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0) return;
+  limit.rlim_cur = static_cast<rlim_t>(value);
+  if (limit.rlim_max != RLIM_INFINITY) limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max);
+  ::setrlimit(resource, &limit);
+}
+
+}  // namespace
+
+void leave_with_parent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it ended before the line above
+  ::signal(SIGINT, SIG_IGN);
+}
+
+void limit_memory(int64_t more_bytes) {
+  if (!kMemoryCanBeLimited) return;
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0;
+  if (!(statm >> pages)) return;
+  lower_limit(RLIMIT_AS, static_cast<double>(pages * ::sysconf(_SC_PAGESIZE) + more_bytes));
+}
+
+void limit_cpu(double more_s) {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  lower_limit(RLIMIT_CPU, std::ceil(static_cast<double>(used.ru_utime.tv_sec) +
+                                    static_cast<double>(used.ru_stime.tv_sec) + more_s + 2));
+}
+
+std::string reap(pid_t child, double patience_s) {
+  int status = 0;
+  for (double waited_s = 0;; waited_s += 0.001) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) break;
+    if (ended < 0 && errno != EINTR) return "was lost";
+    if (waited_s > patience_s) ::kill(child, SIGKILL);
+    ::usleep(waited_s < 0.002 ? 100 : 1000);
+  }
+  if (WIFSIGNALED(status)) {
+    const char* abbreviation = ::sigabbrev_np(WTERMSIG(status));
+    return fmt::format("crashed (SIG{}, {})", abbreviation ? abbreviation : "?",
+                       ::strsignal(WTERMSIG(status)));
+  }
+  return fmt::format("exited with {}", WEXITSTATUS(status));
+}
+
+}  // namespace tenon

@@ -1,0 +1,133 @@
+#include "autotvm/measure/message.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <tenon/runtime/timer.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace tenon {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+constexpr double kPollUs = 50000;  // how late a stop may be noticed
+
+bool send_all(int socket, const void* data, size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t sent = ::send(socket, at, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    at += sent;
+    size -= static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+Received wait_readable(int socket, double deadline_us, const std::atomic<bool>* stop) {
+  for (;;) {
+    if (stop && stop->load()) return Received::stopped;
+    const double left = deadline_us - now_us();
+    if (left <= 0) return Received::timeout;
+    const double wait_us = stop || std::isinf(left) ? std::min(left, kPollUs) : left;
+    pollfd entry{socket, POLLIN, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(std::min(std::ceil(wait_us / 1000), 1e9)));
+    if (ready > 0) return Received::message;
+    if (ready < 0 && errno != EINTR) return Received::closed;
+  }
+}
+
+Received receive_all(int socket, void* data, size_t size, double deadline_us,
+                     const std::atomic<bool>* stop) {
+  char* at = static_cast<char*>(data);
+  while (size > 0) {
+    const Received ready = wait_readable(socket, deadline_us, stop);
+    if (ready != Received::message) return ready;
+    const ssize_t got = ::recv(socket, at, size, 0);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) return Received::closed;
+    at += got;
+    size -= static_cast<size_t>(got);
+  }
+  return Received::message;
+}
+
+Json describe(const Parameter& p) {
+  Json shape = Json::array();
+  for (const Extent& e : p.shape) {
+    TENON_CHECK(e.symbol < 0, "parameter {} has a symbolic extent", p.name);
+    shape.push_back(e.value);
+  }
+  return {{"name", p.name}, {"dtype", name(p.dtype)}, {"shape", shape}, {"output", p.is_output}};
+}
+
+Parameter parameter_from(const Json& j) {
+  Parameter p;
+  p.name = j.at("name");
+  const std::optional<DType> dtype = parse_dtype(j.at("dtype").get<std::string>());
+  TENON_CHECK(dtype.has_value(), "element type {}", j.at("dtype").dump());
+  p.dtype = *dtype;
+  for (const Json& extent : j.at("shape")) p.shape.emplace_back(extent.get<int64_t>());
+  p.is_output = j.at("output");
+  return p;
+}
+
+}  // namespace
+
+bool send_message(int socket, const Message& message) {
+  const uint64_t sizes[2] = {message.head.size(), message.body.size()};
+  return send_all(socket, sizes, sizeof sizes) &&
+         send_all(socket, message.head.data(), message.head.size()) &&
+         send_all(socket, message.body.data(), message.body.size());
+}
+
+Received receive_message(int socket, Message& out, double deadline_us,
+                         const std::atomic<bool>* stop) {
+  uint64_t sizes[2] = {0, 0};
+  Received got = receive_all(socket, sizes, sizeof sizes, deadline_us, stop);
+  if (got != Received::message) return got;
+  if (sizes[0] > kMaxBytes || sizes[1] > kMaxBytes) return Received::closed;
+  out.head.resize(sizes[0]);
+  got = receive_all(socket, out.head.data(), sizes[0], deadline_us, stop);
+  if (got != Received::message) return got;
+  out.body.resize(sizes[1]);
+  return receive_all(socket, out.body.data(), sizes[1], deadline_us, stop);
+}
+
+Message to_message(const KernelObject& object) {
+  Json head;
+  head["symbol"] = object.symbol;
+  head["compile_us"] = object.compile_us;
+  head["name"] = object.module.name;
+  head["workspace_bytes"] = object.module.workspace_bytes;
+  head["workspace_bytes_per_worker"] = object.module.workspace_bytes_per_worker;
+  head["parameters"] = Json::array();
+  for (const Parameter& p : object.module.parameters) head["parameters"].push_back(describe(p));
+  return {head.dump(), object.bytes};
+}
+
+KernelObject kernel_from_message(const Message& message) {
+  try {
+    const Json head = Json::parse(message.head);
+    KernelObject object;
+    object.bytes = message.body;
+    object.symbol = head.at("symbol");
+    object.compile_us = head.at("compile_us");
+    object.module.name = head.at("name");
+    object.module.workspace_bytes = head.at("workspace_bytes");
+    object.module.workspace_bytes_per_worker = head.at("workspace_bytes_per_worker");
+    for (const Json& p : head.at("parameters"))
+      object.module.parameters.push_back(parameter_from(p));
+    return object;
+  } catch (const Json::exception& e) {
+    throw InternalError(fmt::format("a message that is no kernel: {}", e.what()));
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,363 @@
+#include "autotvm/session.h"
+
+#include <tenon/compile/compile.h>
+#include <tenon/runtime/timer.h>
+#include <tenon/support/files.h>
+#include <tenon/support/stats.h>
+#include <tenon/support/text.h>
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <filesystem>
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kHopelessTrials = 16;  // none of so many worked: more would not either
+constexpr int kMaxDuplicates = 2000;     // proposals that repeat a known trace, in a row
+constexpr int kMaxComparisons = 3;       // winners that are timed beside the default at the end
+constexpr const char* kCompared = "timed again beside the default schedule";
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// The first line, numbers as '#', so that equal reasons count together.
+std::string reason_class(const Record& r) {
+  std::string out = std::string(name(r.status)) + ": ";
+  const std::string line = split_text(r.reason, '\n').front();
+  for (size_t i = 0; i < line.size() && out.size() < 100; ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(line[i])) != 0;
+    if (!digit) {
+      out += line[i];
+    } else if (out.back() != '#') {
+      out += '#';
+    }
+  }
+  return out;
+}
+
+std::string default_log(const Task& task) {
+  std::string file;
+  for (char c : task.name)
+    file += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
+  return "tuning_logs/" + (file.empty() ? "task" : file) + ".jsonl";
+}
+
+RunnerOptions runner_options(const TuneOptions& options) {
+  RunnerOptions out;
+  out.threads = options.threads;
+  out.seed = options.seed;
+  out.timeout_s = options.trial_timeout_s;
+  out.stop = options.stop;
+  return out;
+}
+
+TuneOptions completed(TuneOptions options, const Task& task) {
+  if (options.log.empty()) options.log = default_log(task);
+  if (options.threads <= 0) options.threads = task.target.cores;
+  return options;
+}
+
+bool is_failure(const Record& r) {
+  return r.status != TrialStatus::ok && r.status != TrialStatus::outpaced;
+}
+
+}  // namespace
+
+TuneSession::TuneSession(const Task& task, const TuneOptions& options,
+                         std::unique_ptr<Runner> runner)
+    : task_(task),
+      options_(completed(options, task)),
+      query_(record_query(task_, options_.threads)),
+      space_(task_),
+      search_(make_search(options_.search, space_.spaces(), options_.seed)),
+      runner_(std::move(runner)),
+      start_us_(now_us()) {
+  if (!task_.target.runs_on(Target::host())) {
+    throw UserError(fmt::format(
+        "{}: tuning measures on this machine, which cannot run code for {}\n  try: --target host",
+        task_.name, task_.target.name));
+  }
+  log_.emplace(options_.log);
+  if (!runner_) runner_ = local_runner(task_, runner_options(options_));
+  Result<Candidate> standard = space_.candidate(space_.default_point());
+  if (standard) {
+    default_ = std::move(standard).value();
+    default_trace_ = to_json(default_->trace);
+  } else {
+    first_failure_ = "the default schedule is refused: " + standard.error();
+  }
+  resume();
+}
+
+void TuneSession::resume() {
+  LoadedLog log = load_log(options_.log);
+  report_.warnings = std::move(log.warnings);
+  std::vector<SearchOutcome> outcomes;
+  for (LoggedRecord& logged : log.records) {
+    const Record& r = logged.record;
+    if (r.program != query_.program || r.threads != query_.threads ||
+        r.target.fingerprint() != query_.target.fingerprint() || r.tenon != query_.tenon ||
+        r.llvm != query_.llvm)
+      continue;
+    const std::optional<double> us = can_be_best(r) ? std::optional(median_us(r)) : std::nullopt;
+    known_us_[r.trace] = us;
+    if (us) ++worked_;
+    if (const auto at = space_.find(r)) outcomes.push_back({*at, us});
+    next_trial_ = std::max(next_trial_, r.trial + 1);
+    ++report_.resumed;
+    records_.push_back(std::move(logged));
+  }
+  search_->learn(outcomes);
+  if (const auto best = best_record(records_, query_)) best_us_ = median_us(best->record);
+}
+
+void TuneSession::start() {
+  if (!default_ || stopped()) return;
+  if (!known_us_.count(default_trace_)) {
+    next_trial_ = std::max<int64_t>(next_trial_, 0);
+    search_->propose(1);  // the default is every search's first proposal
+    const std::vector<Measurement> results = runner_->measure({*default_});
+    if (!results.empty()) note(space_.default_point(), default_trace_, results.front());
+    return;
+  }
+  // Resumed: measured again, not logged, so that the runner knows what is to be beaten.
+  const auto best = best_record(records_, query_);
+  const std::optional<Candidate> candidate =
+      best ? candidate_of(best->record) : std::optional<Candidate>();
+  if (candidate) runner_->measure({*candidate});
+}
+
+std::optional<Candidate> TuneSession::candidate_of(const Record& record) const {
+  try {
+    Candidate out{
+        record.template_name, Point::from_json(record.knobs), trace_from_json(record.trace), {}};
+    out.program = replay(task_.program, task_.target, out.trace).program();
+    return out;
+  } catch (const UserError&) {  // of a version whose steps this one does not know or refuses
+    return std::nullopt;
+  }
+}
+
+bool TuneSession::finished() const {
+  return stopped() || report_.trials >= options_.trials || report_.space_used_up ||
+         everything_fails();
+}
+
+bool TuneSession::everything_fails() const {
+  return worked_ == 0 && report_.trials >= kHopelessTrials;
+}
+
+void TuneSession::run(int count) {
+  if (finished()) return;
+  const int64_t left = options_.trials - report_.trials;
+  count = static_cast<int>(std::min<int64_t>(count, left));
+  std::vector<Candidate> candidates;
+  const std::vector<SpacePoint> points = new_points(count, candidates);
+  const std::vector<Measurement> results =
+      candidates.empty() ? std::vector<Measurement>() : runner_->measure(candidates);
+  for (size_t k = 0; k < results.size(); ++k)
+    note(points[k], to_json(candidates[k].trace), results[k]);
+}
+
+/// Points whose traces are new, with their candidates. Refused points are noted on the way, and
+/// count towards `count`; points whose trace is known teach the search what is known of it.
+std::vector<SpacePoint> TuneSession::new_points(int count, std::vector<Candidate>& candidates) {
+  std::vector<SpacePoint> out;
+  std::set<std::string> taken;
+  int duplicates = 0;
+  for (int made = 0; made < count && duplicates < kMaxDuplicates && !stopped();) {
+    const std::vector<SpacePoint> proposed = search_->propose(1);
+    if (proposed.empty()) break;
+    const SpacePoint& at = proposed.front();
+    Result<Candidate> candidate = space_.candidate(at);
+    if (!candidate) {
+      Measurement refused;
+      refused.status = TrialStatus::refused;
+      refused.reason = candidate.error();
+      note(at, "[]", refused);
+      ++made;
+      continue;
+    }
+    const std::string trace = to_json(candidate->trace);
+    const auto known = known_us_.find(trace);
+    if (known != known_us_.end() || !taken.insert(trace).second) {
+      if (known != known_us_.end()) search_->learn({{at, known->second}});
+      ++duplicates;
+      continue;
+    }
+    duplicates = 0;
+    out.push_back(at);
+    candidates.push_back(std::move(candidate).value());
+    ++made;
+  }
+  report_.space_used_up = out.empty() && (search_->done() || duplicates >= kMaxDuplicates);
+  return out;
+}
+
+Record TuneSession::new_record(const std::string& template_name, const Point& point,
+                               const std::string& trace, const Measurement& m) const {
+  Record r;
+  r.task = task_.name;
+  r.args = task_.args;
+  r.program = query_.program;
+  r.family = query_.family;
+  r.target = task_.target;
+  r.threads = options_.threads;
+  r.template_name = template_name;
+  r.knobs = point.to_json();
+  r.trace = trace;
+  r.status = m.status;
+  r.reason = m.reason;
+  r.samples_us = m.samples_us;
+  r.check = m.check;
+  r.check_error = m.check_error;
+  r.compile_us = m.compile_us;
+  r.seed = options_.seed;
+  r.tenon = query_.tenon;
+  r.llvm = query_.llvm;
+  r.time = utc_now();
+  return r;
+}
+
+/// One trial is over: logged, counted, and the search learns of it.
+void TuneSession::note(const SpacePoint& at, const std::string& trace, const Measurement& m) {
+  Record r = new_record(space_.template_name(at.template_index), at.point, trace, m);
+  r.trial = next_trial_++;
+  const std::optional<double> us = can_be_best(r) ? std::optional(median_us(r)) : std::nullopt;
+  if (m.status != TrialStatus::refused) known_us_[trace] = us;
+  search_->learn({{at, us}});
+  if (us) ++worked_;
+  if (us && (best_us_ == 0 || *us < best_us_)) best_us_ = *us;
+  if (r.trial > 0) ++report_.trials;
+  best_after_.push_back(best_us_);
+  count_status(r);
+  keep(std::move(r));
+}
+
+void TuneSession::count_status(const Record& r) {
+  ++report_.statuses[std::string(name(r.status))];
+  if (!is_failure(r)) return;
+  ++report_.reasons[reason_class(r)];
+  if (first_failure_.empty())
+    first_failure_ = fmt::format("trial {}: {}: {}", r.trial, name(r.status), r.reason);
+}
+
+const LoggedRecord& TuneSession::keep(Record record) {
+  const LogRef place = log_->append(record);
+  records_.push_back({std::move(record), place});
+  const LoggedRecord& logged = records_.back();
+  if (logged.record.status == TrialStatus::wrong_answer ||
+      logged.record.reason.rfind("internal error", 0) == 0)
+    write_failure(logged);
+  if (options_.on_trial) options_.on_trial(logged);
+  return logged;
+}
+
+/// The record beside the log in a file of its own, with the program's text: `tenon replay FILE:1`
+/// reproduces it.
+void TuneSession::write_failure(const LoggedRecord& logged) const {
+  const std::filesystem::path log = options_.log;
+  const std::string file =
+      (log.parent_path() /
+       fmt::format("{}-failure-{}.jsonl", log.stem().string(), logged.record.trial))
+          .string();
+  std::string text = print(task_.program);
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
+    text.replace(at, 1, "\n# ");
+  if (const auto failed = write_file(file, to_json_line(logged.record) + "\n# " + text + "\n"))
+    throw UserError(fmt::format("cannot write {}: {}", file, failed->message));
+}
+
+double TuneSession::recent_gain(int window) const {
+  if (best_us_ == 0 || best_after_.empty()) return 1;
+  const size_t size = best_after_.size();
+  const auto back = std::min(size - 1, static_cast<size_t>(window));
+  const double before = best_after_[size - 1 - back];
+  return before > 0 ? (before - best_us_) / before : 1;
+}
+
+ProgressState TuneSession::progress() const {
+  ProgressState out;
+  out.task = task_.name;
+  out.trials = report_.trials;
+  out.trials_wanted = options_.trials;
+  for (const auto& [reason, count] : report_.reasons) out.failed += count;
+  out.best_us = best_us_;
+  if (const auto standard = latest_default()) out.default_us = median_us(standard->record);
+  if (best_us_ > 0) out.gflops = task_.flops / best_us_ * 1e-3;
+  out.elapsed_s = (now_us() - start_us_) * 1e-6;
+  out.time_limit_s = options_.time_s;
+  return out;
+}
+
+std::string TuneSession::failure_text() const {
+  std::string out =
+      fmt::format("{}: none of {} trials worked", task_.name, report_.trials + (default_ ? 1 : 0));
+  if (!first_failure_.empty()) out += "\n  first failure: " + first_failure_;
+  for (const auto& [reason, count] : report_.reasons)
+    out += fmt::format("\n  {:4} times {}", count, reason);
+  out += fmt::format(
+      "\n  try: tenon show {}:1 --loops for what was tried; --threads 1; a larger time limit for a "
+      "trial",
+      options_.log);
+  return out;
+}
+
+std::optional<LoggedRecord> TuneSession::latest_default() const {
+  for (size_t k = records_.size(); k-- > 0;) {
+    if (default_ && records_[k].record.trace == default_trace_ && can_be_best(records_[k].record))
+      return records_[k];
+  }
+  return std::nullopt;
+}
+
+/// Both timed again and logged; false when that could not be done.
+bool TuneSession::compare_with_default(const LoggedRecord& best) {
+  const std::optional<Candidate> winner = candidate_of(best.record);
+  const std::optional<LoggedRecord> standard = latest_default();
+  if (!winner || !standard || stopped()) return false;
+  const auto [ours, theirs] = runner_->compare(*winner, *default_);
+  if (stopped()) return false;
+  const int64_t trials[] = {best.record.trial, standard->record.trial};
+  const Candidate* candidates[] = {&*winner, &*default_};
+  const Measurement* results[] = {&ours, &theirs};
+  for (int k = 0; k < 2; ++k) {
+    Measurement m = *results[k];
+    if (m.reason.empty()) m.reason = kCompared;
+    const Candidate& c = *candidates[k];
+    Record r = new_record(c.template_name, c.point, k == 0 ? best.record.trace : default_trace_, m);
+    r.trial = trials[k];
+    keep(std::move(r));
+  }
+  return true;
+}
+
+TuneReport TuneSession::finish() {
+  report_.interrupted = stopped();
+  std::set<std::string> compared;
+  std::optional<LoggedRecord> best = best_record(records_, query_);
+  for (int k = 0; k < kMaxComparisons && best; ++k) {
+    if (best->record.trace == default_trace_ || !compared.insert(best->record.trace).second) break;
+    if (!compare_with_default(*best)) break;
+    best = best_record(records_, query_);
+  }
+  report_.interrupted = report_.interrupted || stopped();
+  report_.seconds = (now_us() - start_us_) * 1e-6;
+  if (!best) {
+    if (!report_.interrupted) throw TuneError(failure_text());
+    throw TuneError(fmt::format("{}: stopped before any trial worked", task_.name));
+  }
+  report_.best = *best;
+  if (const auto standard = latest_default()) report_.baseline = *standard;
+  return report_;
+}
+
+}  // namespace tenon

@@ -1,0 +1,80 @@
+#pragma once
+#include <tenon/autotvm/runner.h>
+#include <tenon/autotvm/search.h>
+#include <tenon/autotvm/tune.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "autotvm/progress.h"
+#include "autotvm/space.h"
+
+namespace tenon {
+
+/// Tuning of one task: what is known, what is tried next, what is kept. Neither measures by itself
+/// (that is the runner) nor decides what to propose (that is the search).
+class TuneSession {
+ public:
+  /// Opens the log, resumes from it, surveys the space. Throws as tune_with_report() does. `runner`
+  /// null: the local one.
+  TuneSession(const Task& task, const TuneOptions& options, std::unique_ptr<Runner> runner = {});
+
+  /// The default schedule, where the log lacks it; with a log, its best as the one to beat.
+  void start();
+  /// At most `count` more trials. Does nothing when finished().
+  void run(int count);
+  /// Nothing is left to try, `options.trials` are made, everything fails, or stopped.
+  bool finished() const;
+  /// Times the winner beside the default until the best has been timed so, and reports. A loser is
+  /// never reported as best. TuneError when nothing worked.
+  TuneReport finish();
+
+  const Task& task() const { return task_; }
+  int64_t trials() const { return report_.trials; }
+  double best_us() const { return best_us_; }  ///< 0: nothing worked yet
+  /// By how much the best of the last `window` trials improved on what was best before, as a share.
+  double recent_gain(int window) const;
+  bool everything_fails() const;
+  /// The task with the first failure and a histogram of the reasons, for a person.
+  std::string failure_text() const;
+  ProgressState progress() const;
+
+ private:
+  void resume();
+  bool stopped() const { return options_.stop && options_.stop->load(); }
+  std::vector<SpacePoint> new_points(int count, std::vector<Candidate>& candidates);
+  void note(const SpacePoint& at, const std::string& trace, const Measurement& m);
+  const LoggedRecord& keep(Record record);
+  Record new_record(const std::string& template_name, const Point& point, const std::string& trace,
+                    const Measurement& m) const;
+  void count_status(const Record& record);
+  void write_failure(const LoggedRecord& logged) const;
+  std::optional<Candidate> candidate_of(const Record& record) const;
+  std::optional<LoggedRecord> latest_default() const;
+  bool compare_with_default(const LoggedRecord& best);
+
+  Task task_;
+  TuneOptions options_;
+  RecordQuery query_;
+  TaskSpace space_;
+  std::optional<Candidate> default_;  // nothing: the default template refuses
+  std::string default_trace_;
+  std::unique_ptr<Search> search_;
+  std::unique_ptr<Runner> runner_;
+  std::optional<RecordLog> log_;
+  std::vector<LoggedRecord> records_;  // of this task on this machine, in the log's order
+  std::map<std::string, std::optional<double>> known_us_;  // by trace; nothing: it failed
+  std::vector<double> best_after_;  // best time after each trial of this session
+  TuneReport report_;
+  std::string first_failure_;
+  int64_t next_trial_ = 0;
+  int64_t worked_ = 0;
+  double best_us_ = 0;
+  double start_us_ = 0;
+};
+
+}  // namespace tenon

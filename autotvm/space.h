@@ -1,0 +1,35 @@
+#pragma once
+#include <tenon/autotvm/runner.h>
+#include <tenon/autotvm/search.h>
+#include <tenon/support/result.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// The templates of a task (the generic one where it has none) and what their knobs may be.
+class TaskSpace {
+ public:
+  /// Surveys all templates. UserError as survey() throws.
+  explicit TaskSpace(const Task& task);
+
+  const std::vector<KnobSpace>& spaces() const { return spaces_; }
+  /// The first template at its default knobs.
+  SpacePoint default_point() const { return {0, spaces_.front().default_point()}; }
+  const std::string& template_name(size_t index) const { return templates_[index].name; }
+  /// Where a record's point lies in this space; nothing when its template or a knob is gone.
+  std::optional<SpacePoint> find(const Record& record) const;
+
+  /// Runs the template; the failure is the refusal of a step, in words.
+  Result<Candidate> candidate(const SpacePoint& at) const;
+
+ private:
+  Program program_;
+  Target target_;
+  std::vector<NamedTemplate> templates_;
+  std::vector<KnobSpace> spaces_;
+};
+
+}  // namespace tenon
