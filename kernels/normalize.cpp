@@ -4,6 +4,7 @@
 #include <tenon/support/text.h>
 
 #include "kernels/axes.h"
+#include "kernels/row_reduce.h"
 
 namespace tenon {
 namespace {
@@ -23,26 +24,37 @@ struct Moments {
 
 Moments moments(const Tensor& x, int first, double epsilon, const std::string& name) {
   const DType acc = accumulator_type(x.dtype());
-  std::vector<Axis> kept = axes_over(x.extents()), over;
-  std::vector<Expr> at;
+  std::vector<Axis> kept = axes_over(x.extents()), further;
+  std::vector<Expr> at = indices_of(kept);
   double count = 1;
-  for (int d = 0; d < x.rank(); ++d) {
-    if (d < first) {
-      at.push_back(kept[static_cast<size_t>(d)].var);
-      continue;
-    }
-    kept[static_cast<size_t>(d)] = Axis(fmt::format("i{}", d), 1);
-    over.emplace_back(fmt::format("k{}", d), x.extent(d));
-    at.push_back(over.back().var);
+  for (int d = first; d < x.rank(); ++d) {
+    const size_t n = static_cast<size_t>(d);
+    kept[n] = Axis(fmt::format("i{}", d), 1);
     count *= static_cast<double>(x.extent(d));
+    if (d + 1 == x.rank()) break;
+    further.emplace_back(fmt::format("k{}", d), x.extent(d));
+    at[n] = further.back().var;
   }
+  const auto total = [&](const char* part,
+                         const std::function<Expr(const std::vector<Expr>&)>& term) {
+    return row_reduce(
+        name + part, kept, sum_combiner(acc), x.extent(x.rank() - 1),
+        [&](const Expr& k) {
+          std::vector<Expr> indices = at;
+          indices.back() = k;
+          return term(indices);
+        },
+        further);
+  };
   const std::vector<Expr> row = indices_of(kept);
-  const Expr e = as_type(acc, x.at(at));
-  const Tensor total = compute(name + ".sum", kept, sum(e, over));
-  const Tensor mean = compute(name + ".mean", kept, total.at(row) / imm(count, acc));
+  const Tensor sums =
+      total(".sum", [&](const std::vector<Expr>& i) { return as_type(acc, x.at(i)); });
+  const Tensor mean = compute(name + ".mean", kept, sums.at(row) / imm(count, acc));
   // The row's element of the mean under a reduction: the unit dimensions read 0.
-  const Expr centre = broadcast_read(mean, at);
-  const Tensor squares = compute(name + ".squares", kept, sum((e - centre) * (e - centre), over));
+  const Tensor squares = total(".squares", [&](const std::vector<Expr>& i) {
+    const Expr centred = as_type(acc, x.at(i)) - broadcast_read(mean, i);
+    return centred * centred;
+  });
   const Expr variance = squares.at(row) / imm(count, acc);
   return {mean, compute(name + ".inverse", kept, imm(1, acc) / sqrt(variance + imm(epsilon, acc)))};
 }

@@ -7,33 +7,52 @@
 #include <limits>
 
 #include "kernels/axes.h"
+#include "kernels/row_reduce.h"
 
 namespace tenon {
 namespace {
 
 /// Axes of the result and of the reduction, and the element of x they read.
 struct Fold {
+  Tensor x;
   std::vector<Axis> out, over;
-  Expr element;
+  std::vector<Expr> at;
+  bool last = false;  // the last dimension is combined
   int64_t count = 1;
+
+  Expr element() const { return x.at(at); }
+  /// name[out] = combination of term(element)
+  Tensor combine(const std::string& name, const std::shared_ptr<const Combiner>& combiner,
+                 const std::function<Expr(const Expr&)>& term) const {
+    if (!last) return compute(name, out, reduce(combiner, {term(element())}, over));
+    const std::vector<Axis> further(over.begin(), over.end() - 1);
+    return row_reduce(
+        name, out, combiner, x.extent(x.rank() - 1),
+        [&](const Expr& k) {
+          std::vector<Expr> indices = at;
+          indices.back() = k;
+          return term(x.at(indices));
+        },
+        further);
+  }
 };
 
 Fold fold(const std::string& name, const Tensor& x, const std::vector<int64_t>& axes, bool keep) {
   const std::vector<int> chosen = normal_axes(name, axes, x.rank());
   Fold f;
-  std::vector<Expr> at;
+  f.x = x;
   for (int d = 0; d < x.rank(); ++d) {
-    if (std::find(chosen.begin(), chosen.end(), d) == chosen.end()) {
+    f.last = std::find(chosen.begin(), chosen.end(), d) != chosen.end();
+    if (!f.last) {
       f.out.emplace_back(fmt::format("i{}", d), x.extent(d));
-      at.push_back(f.out.back().var);
+      f.at.push_back(f.out.back().var);
       continue;
     }
     if (keep) f.out.emplace_back(fmt::format("i{}", d), 1);
     f.over.emplace_back(fmt::format("k{}", d), x.extent(d));
-    at.push_back(f.over.back().var);
+    f.at.push_back(f.over.back().var);
     f.count *= x.extent(d);
   }
-  f.element = x.at(at);
   return f;
 }
 
@@ -46,18 +65,20 @@ Expr mean_of(const Expr& total, int64_t count) {
 /// log(sum(exp(x))) without overflow: the largest element (0 when it is infinite) is taken out
 /// first.
 Tensor log_sum_exp(const Fold& f, DType acc, DType t, const std::string& name) {
-  const Expr e = as_type(acc, f.element);
   const Expr infinity = imm(std::numeric_limits<double>::infinity(), acc);
-  const Tensor top = compute(name + ".max", f.out, reduce_max(e, f.over));
+  const Tensor top =
+      f.combine(name + ".max", max_combiner(acc), [&](const Expr& e) { return as_type(acc, e); });
   const Expr raw = top.at(indices_of(f.out));
   const Expr shift = select(abs(raw) == infinity, zero(acc), raw);
-  const Tensor total = compute(name + ".sum", f.out, sum(exp(e - shift), f.over));
+  const Tensor total = f.combine(name + ".sum", sum_combiner(acc),
+                                 [&](const Expr& e) { return exp(as_type(acc, e) - shift); });
   return compute(name, f.out, as_type(t, log(total.at(indices_of(f.out))) + shift));
 }
 
 Tensor bool_reduce(std::string_view op, const Fold& f, const std::string& name) {
-  if (op == "any" || op == "max") return compute(name, f.out, any(f.element, f.over));
-  if (op == "all" || op == "min") return compute(name, f.out, all(f.element, f.over));
+  const auto same = [](const Expr& e) { return e; };
+  if (op == "any" || op == "max") return f.combine(name, any_combiner(), same);
+  if (op == "all" || op == "min") return f.combine(name, all_combiner(), same);
   throw UserError(
       fmt::format("{}: \"{}\" of bools has no meaning\n  try: any, all, or cast first", name, op));
 }
@@ -95,8 +116,8 @@ Tensor reduce(std::string_view op, const Tensor& x, const std::vector<int64_t>& 
                                 op, join(nearest_names(op, known)), join(known)));
   const Fold f = fold(name, x, axes, keep);
   if (f.over.empty()) {
-    const Expr alone = finish(op, term_of(op, f.element), 1);
-    return compute(name, f.out, op == "log_sum_exp" ? f.element : alone);
+    const Expr alone = finish(op, term_of(op, f.element()), 1);
+    return compute(name, f.out, op == "log_sum_exp" ? f.element() : alone);
   }
   if (is_bool(x.dtype())) return bool_reduce(op, f, name);
   if (op == "any" || op == "all")
@@ -105,13 +126,14 @@ Tensor reduce(std::string_view op, const Tensor& x, const std::vector<int64_t>& 
   const DType t = x.dtype(), acc = accumulator_type(t);
   if (op == "log_sum" || op == "log_sum_exp") require_float(name, x);
   if (op == "log_sum_exp") return log_sum_exp(f, acc, t, name);
-  if (op == "max") return compute(name, f.out, reduce_max(f.element, f.over));
-  if (op == "min") return compute(name, f.out, reduce_min(f.element, f.over));
-  const Expr term = term_of(op, as_type(acc, f.element));
-  const Expr total = op == "prod" ? prod(term, f.over) : sum(term, f.over);
+  const auto same = [](const Expr& e) { return e; };
+  if (op == "max") return f.combine(name, max_combiner(t), same);
+  if (op == "min") return f.combine(name, min_combiner(t), same);
+  const auto term = [&](const Expr& e) { return term_of(op, as_type(acc, e)); };
+  const auto combiner = op == "prod" ? prod_combiner(acc) : sum_combiner(acc);
   const bool bare = acc == t && (op == "sum" || op == "prod" || op == "l1" || op == "sum_square");
-  if (bare) return compute(name, f.out, total);
-  const Tensor whole = compute(name + ".sum", f.out, total);
+  if (bare) return f.combine(name, combiner, term);
+  const Tensor whole = f.combine(name + ".sum", combiner, term);
   return compute(name, f.out, as_type(t, finish(op, whole.at(indices_of(f.out)), f.count)));
 }
 
@@ -122,7 +144,7 @@ Tensor arg_reduce(bool maximum, const Tensor& x, int64_t axis, bool keep, bool l
   if (f.count == 0)
     throw UserError(fmt::format("{}: dimension {} of \"{}\" is empty", name, d, x.name()));
   const auto best =
-      maximum ? arg_max(f.element, f.over[0], last) : arg_min(f.element, f.over[0], last);
+      maximum ? arg_max(f.element(), f.over[0], last) : arg_min(f.element(), f.over[0], last);
   const std::vector<Tensor> pair = compute_tuple(name + ".best", f.out, best);
   return compute(name, f.out, pair[1].at(indices_of(f.out)));
 }

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "te/nest.h"
+
 namespace tenon {
 namespace {
 
@@ -41,31 +43,6 @@ const Reduce* whole_reduction(const Formula& f) {
     if (!r || r->element != static_cast<int>(e) || !same_reduction(*first, *r)) return nullptr;
   }
   return first;
-}
-
-/// Stage S over axes i, j and reduce axis k   ->   for i: for j: for k: S
-Stmt nest(Stage stage) {
-  std::vector<Var> loops;
-  std::set<std::string> names;
-  for (AxisBinding& binding : stage.axes) {
-    std::string name = binding.axis.var.name();
-    for (int n = 2; !names.insert(name).second; ++n)
-      name = fmt::format("{}{}", binding.axis.var.name(), n);
-    loops.emplace_back(name);
-    binding.value = loops.back();
-  }
-  const std::vector<AxisBinding> axes = stage.axes;
-  Stmt body = make_stmt(std::move(stage));
-  for (size_t n = axes.size(); n-- > 0;) {
-    For loop;
-    loop.var = loops[n];
-    loop.min = int_imm(0);
-    loop.extent = axes[n].axis.extent;
-    loop.kind = axes[n].kind;
-    loop.body = body;
-    body = make_stmt(std::move(loop));
-  }
-  return body;
 }
 
 class ProgramBuilder {

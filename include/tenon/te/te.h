@@ -83,4 +83,12 @@ inline Expr sum(Expr source, Axis axis) {
 /// that is an input.
 Program make_program(std::string name, const std::vector<Tensor>& outputs);
 
+/// The same unscheduled program with neighbouring dimensions joined wherever every stage runs
+/// through them together:
+///   for n, c, h, w: y[n,c,h,w] = max(x[n,c,h,w] + b[c,0,0], 0)   ->   for n, c, h_w: ...
+///   x[n,c,h_w] + b[c,0,0]
+/// A parameter keeps its bytes and may have fewer dimensions, so callers pass the same memory.
+/// Extents that are not constants stay apart.
+Program merge_dimensions(const Program& program);
+
 }  // namespace tenon

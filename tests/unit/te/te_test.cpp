@@ -185,3 +185,50 @@ TEST_CASE("errors of formulas say what is wrong") {
   CHECK_THROWS_WITH(make_program("p", {C, C}), Contains("\"C\" is given twice"));
   CHECK_THROWS_WITH(C.extent(3), Contains("dimension 3 does not exist"));
 }
+
+TEST_CASE("dimensions that are run through together are merged") {
+  auto text = [](const std::vector<Tensor>& outputs) {
+    return print(merge_dimensions(make_program("p", outputs)));
+  };
+  Tensor x = input("x", f32, {2, 3, 4, 5}), b = input("b", f32, {3, 1, 1});
+  Axis n("n", 2), c("c", 3), h("h", 4), w("w", 5);
+  std::string t = text({compute("y", {n, c, h, w}, x(n, c, h, w) + b(c, 0, 0))});
+  CHECK_THAT(t, Contains("y[n, c, h_w]") && Contains("x[n, c, h_w]") && Contains("b[c, 0, 0]"));
+  CHECK_THAT(t, Contains("for h_w in 0..20"));
+  // A whole map is one dimension; the axis of a transpose stays.
+  CHECK_THAT(text({compute("y", {n, c, h, w}, exp(x(n, c, h, w)))}), Contains("x[n_c_h_w]"));
+  Axis k("k", 3);
+  t = text({compute("z", {n, h, w, c}, x(n, c, h, w))});
+  CHECK_THAT(t, Contains("z[n, h_w, c]") && Contains("x[n, c, h_w]"));
+  // A pointwise convolution and what follows it.
+  Tensor v = input("v", f32, {6, 3});
+  Axis o("o", 6);
+  Tensor y = compute("y", {n, o, h, w}, sum(x(n, k, h, w) * v(o, k), k));
+  t = text({compute("r", {n, o, h, w}, max(y(n, o, h, w), float_imm(0)))});
+  CHECK_THAT(t, Contains("r[n, o, h_w]") && Contains("x[n, k, h_w]") && Contains("for k in 0..3"));
+  // Reduced dimensions merge too.
+  Axis rh("rh", 4), rw("rw", 5);
+  t = text({compute("m", {n, c}, sum(x(n, c, rh, rw), {rh, rw}))});
+  CHECK_THAT(t, Contains("m[n_c] += x[n_c, rh_rw]"));
+}
+
+TEST_CASE("dimensions that one stage treats apart are not merged") {
+  auto same = [](const std::vector<Tensor>& outputs) {
+    Program p = make_program("p", outputs);
+    return print(merge_dimensions(p)) == print(p);
+  };
+  Tensor x = input("x", f32, {4, 5});
+  Axis h("h", 4), w("w", 5), h3("h", 3), w4("w", 4);
+  CHECK(same({compute("y", {h3, w}, x(Expr(h3) + 1, w))}));
+  CHECK(same({compute("y", {h, w4}, x(h, w4))}));
+  CHECK(same({compute("y", {h, w}, x(h, w) + cast(f32, w))}));
+  CHECK(same({compute("y", {w, h}, x(h, w))}));
+  CHECK(same({compute("y", {h, w}, x(h, w) + input("b", f32, {5})(w))}));
+  Tensor a = compute("a", {h, w}, exp(x(h, w)));
+  CHECK(same({compute("y", {h}, sum(a(h, w), w))}));
+  // Partly apart: the first dimension only is used alone.
+  Tensor z = input("z", f32, {3, 4, 5}), s = input("s", f32, {3});
+  Axis c("c", 3);
+  Program p = merge_dimensions(make_program("p", {compute("y", {c, h, w}, z(c, h, w) * s(c))}));
+  CHECK(p.params[0].buffer->shape.size() == 2);
+}

@@ -1,0 +1,200 @@
+#include "kernels/contraction.h"
+
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+const Expr& without_casts(const Expr& e) {
+  const Expr* inner = &e;
+  while (const Cast* c = inner->as<Cast>()) inner = &c->value;
+  return *inner;
+}
+
+/// The value as X * W, X moving with `vector`; W is 1 where it is no such product. Nothing when X
+/// does not move.
+std::optional<std::pair<Expr, Expr>> factors(const Stage& s, const Var& vector) {
+  const Expr value = without_casts(s.values[0]);
+  const Binary* product = value.as<Binary>();
+  if (product && product->op == BinaryOp::mul && combiner_op(*s.combiner) == BinaryOp::add) {
+    const Expr a = without_casts(product->a), b = without_casts(product->b);
+    if (uses_var(a, vector) && !uses_var(b, vector)) return std::pair(a, b);
+    if (uses_var(b, vector) && !uses_var(a, vector)) return std::pair(b, a);
+  }
+  if (!uses_var(value, vector)) return std::nullopt;
+  return std::pair(value, Expr(1));
+}
+
+/// Whether e is v plus something that does not move with v.
+bool moves_by_one(const Expr& e, const Var& v) {
+  if (const VarRef* r = e.as<VarRef>()) return r->var.same_as(v);
+  const Binary* b = e.as<Binary>();
+  if (!b || b->op != BinaryOp::add) return false;
+  if (uses_var(b->a, v)) return !uses_var(b->b, v) && moves_by_one(b->a, v);
+  return moves_by_one(b->b, v);
+}
+
+/// How many neighbours along v share the elements of x: 0 all (x does not use v), g when x uses v
+/// only as v // g.
+int64_t shared_along(const Expr& x, const Var& v) {
+  int64_t group = 0;
+  std::function<void(const Expr&)> look = [&](const Expr& e) {
+    if (const VarRef* r = e.as<VarRef>(); r && r->var.same_as(v)) group = 1;
+    const Binary* b = e.as<Binary>();
+    const VarRef* divided = b && b->op == BinaryOp::floor_div ? b->a.as<VarRef>() : nullptr;
+    const auto by = divided && divided->var.same_as(v) ? as_int(b->b) : std::nullopt;
+    if (by) {
+      group = group == 0 || group == *by ? *by : 1;
+      return;
+    }
+    map_children(e, [&](const Expr& child) {
+      look(child);
+      return child;
+    });
+  };
+  look(x);
+  return group;
+}
+
+void describe_x(Contraction& c, const Expr& x, const Var& vector) {
+  const Load* l = x.as<Load>();
+  if (!l) return;
+  c.x_buffer = l->buffer->name;
+  int last = -1;
+  for (size_t d = 0; d < l->indices.size(); ++d) {
+    if (uses_var(l->indices[d], vector))
+      last = static_cast<int>(d);
+    else
+      c.x_order.push_back(static_cast<int>(d));
+  }
+  int users = 0;
+  for (const Expr& index : l->indices) users += uses_var(index, vector);
+  if (users != 1) {
+    c.x_buffer.clear();
+    return;
+  }
+  c.x_order.push_back(last);
+  const size_t innermost = l->indices.size() - 1;
+  c.x_contiguous =
+      static_cast<size_t>(last) == innermost && moves_by_one(l->indices[innermost], vector);
+}
+
+/// Decides the part of each spatial axis but the last.
+void assign_parts(Contraction& c, const std::vector<Var>& vars,
+                  const std::vector<LoopExtent>& loops, size_t spatial, const Expr& x,
+                  const Expr& w) {
+  size_t rows = spatial;
+  for (size_t n = 0; n + 1 < spatial; ++n) {
+    const int64_t group = shared_along(x, vars[n]);
+    if (!uses_var(w, vars[n]) || group == 1) continue;
+    if (rows != spatial && loops[n].extent <= loops[rows].extent) continue;
+    rows = n;
+    c.rows_group = group;
+  }
+  for (size_t n = 0; n + 1 < spatial; ++n) {
+    const bool in_w = uses_var(w, vars[n]);
+    if (n == rows)
+      c.rows = loops[n];
+    else if (n + 2 == spatial && !in_w && uses_var(x, vars[n]))
+      c.extra = loops[n];
+    else
+      (in_w ? c.batch : c.outer).push_back(loops[n]);
+  }
+}
+
+std::optional<Contraction> read_contraction(const StagePath& path) {
+  const Stage& s = *path.stage;
+  if (!s.combiner || s.values.size() != 1 || !combiner_op(*s.combiner)) return std::nullopt;
+  if (s.indices.empty() || path.loops.size() != s.axes.size()) return std::nullopt;
+  Contraction c;
+  c.stage = s.name;
+  c.output = s.outputs[0]->name;
+  c.dtype = s.outputs[0]->dtype;
+  const size_t spatial = s.indices.size();
+  std::vector<Var> vars;
+  std::vector<LoopExtent> loops;
+  for (size_t n = 0; n < s.axes.size(); ++n) {
+    const auto extent = as_int(s.axes[n].axis.extent);
+    if (!extent || *extent == 0) return std::nullopt;
+    vars.push_back(s.axes[n].axis.var);
+    loops.push_back({path.loops[n]->var.name(), *extent});
+  }
+  const auto product = factors(s, vars[spatial - 1]);
+  if (!product) return std::nullopt;
+  c.vector = loops[spatial - 1];
+  describe_x(c, product->first, vars[spatial - 1]);
+  assign_parts(c, vars, loops, spatial, product->first, product->second);
+  c.reduce.assign(loops.begin() + static_cast<std::ptrdiff_t>(spatial), loops.end());
+  return c;
+}
+
+/// Calls f(count, tile) for the full tiles and the rest of an extent.
+template <class F>
+void each_tile(int64_t extent, int64_t tile, F&& f) {
+  if (extent / tile > 0) f(static_cast<double>(extent / tile), tile);
+  if (extent % tile > 0) f(1.0, extent % tile);
+}
+
+}  // namespace
+
+std::optional<Contraction> find_contraction(const Program& program, const std::string& name) {
+  for (const StagePath& path : stage_paths(program.body))
+    if (path.stage->name == name) return read_contraction(path);
+  return std::nullopt;
+}
+
+int64_t registers_used(const RegisterTile& t) {
+  return t.rows * t.extra * t.vectors + t.extra * t.vectors + 1;
+}
+
+int64_t registers_free(const Target& target) {
+  return target.vector_registers - (target.vector_registers > 16 ? 2 : 1);
+}
+
+double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target& target) {
+  const int64_t lanes = target.lanes(c.dtype);
+  double points = 1;
+  for (const LoopExtent& k : c.reduce) points *= static_cast<double>(k.extent);
+  double total = 0;
+  each_tile(c.rows ? c.rows->extent : 1, tile.rows, [&](double row_tiles, int64_t rows) {
+    each_tile(c.extra ? c.extra->extent : 1, tile.extra, [&](double extra_tiles, int64_t extra) {
+      each_tile(c.vector.extent, tile.vectors * lanes, [&](double tiles, int64_t width) {
+        const int64_t vectors = (width + lanes - 1) / lanes;
+        const double fma = static_cast<double>(rows * extra * vectors) / 2;
+        const double loads = static_cast<double>(rows + extra * vectors) / 2;
+        // Start and store of the accumulators, spread over the steps.
+        const double ends = (static_cast<double>(rows * extra * vectors) * 2 + 12) / points;
+        total += row_tiles * extra_tiles * tiles * (std::max({fma, loads, 4.0}) + ends);
+      });
+    });
+  });
+  return total;
+}
+
+RegisterTile best_tile(const Contraction& c, const Target& target) {
+  const int64_t lanes = target.lanes(c.dtype),
+                most_vectors = std::min<int64_t>((c.vector.extent + lanes - 1) / lanes, 16);
+  const int64_t row_limit =
+      c.rows ? (c.rows_group > 0 ? std::min(c.rows_group, c.rows->extent) : c.rows->extent) : 1;
+  RegisterTile best;
+  double least = tile_cycles(c, best, target);
+  for (int64_t rows = 1; rows <= std::min<int64_t>(row_limit, 30); ++rows) {
+    if (c.rows_group > 0 && c.rows_group % rows != 0) continue;
+    for (int64_t extra = 1; extra <= (c.extra ? std::min<int64_t>(c.extra->extent, 8) : 1); ++extra)
+      for (int64_t vectors = 1; vectors <= most_vectors; ++vectors) {
+        const RegisterTile tile{rows, extra, vectors};
+        if (registers_used(tile) > registers_free(target)) break;
+        const double cycles = tile_cycles(c, tile, target);
+        if (cycles < least * 0.999) {
+          least = cycles;
+          best = tile;
+        }
+      }
+  }
+  return best;
+}
+
+}  // namespace tenon

@@ -1,0 +1,59 @@
+#pragma once
+#include <tenon/ir/program.h>
+#include <tenon/target/target.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+/// A loop of an unscheduled stage.
+struct LoopExtent {
+  std::string loop;
+  int64_t extent = 0;
+};
+
+/// A reduction whose last spatial axis can become vectors, and the part that each loop plays.
+/// Matrix products and convolutions are sums of products X * W, X being the factor that moves with
+/// the last axis; pools and reductions over other than the last dimension have X alone.
+struct Contraction {
+  std::string stage, output;
+  DType dtype = DType::f32;         // of the sum
+  LoopExtent vector;                // the last spatial axis
+  std::optional<LoopExtent> rows;   // an axis of W along which X is reused
+  int64_t rows_group = 0;           // rows that share X are aligned groups of so many; 0: all do
+  std::optional<LoopExtent> extra;  // the axis of X before `vector`; W is reused along it
+  std::vector<LoopExtent> batch;    // axes of both factors, in order
+  std::vector<LoopExtent> outer;    // the other axes of X
+  std::vector<LoopExtent> reduce;   // as written
+  std::string x_buffer;             // X when it is a plain element of a buffer, else empty
+  std::vector<int> x_order;         // order of its dimensions with the vector axis last
+  bool x_contiguous = false;        // X's elements along `vector` are neighbours
+};
+
+/// The part each loop of reduction stage `name` plays, or nothing when it has no spatial axis, an
+/// empty or symbolic extent, a tuple of values, or a last axis that moves both factors.
+std::optional<Contraction> find_contraction(const Program& program, const std::string& name);
+
+/// A register tile: rows x extra x vectors accumulators.
+struct RegisterTile {
+  int64_t rows = 1, extra = 1, vectors = 1;
+  bool operator==(const RegisterTile&) const = default;
+};
+
+/// Vector registers that the tile's inner loop keeps busy: accumulators, the vectors of X and one
+/// element of W.
+int64_t registers_used(const RegisterTile& tile);
+/// Those that may be kept busy without spills.
+int64_t registers_free(const Target& target);
+
+/// Estimated cycles of the whole contraction, divided by its reduction points: per step a tile
+/// takes the longest of its multiply-adds (two a cycle), its loads (two a cycle) and the latency of
+/// one accumulator (four); tails count as the smaller tiles they are.
+double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target& target);
+
+/// The tile of least estimated cycles that fits the registers.
+RegisterTile best_tile(const Contraction& c, const Target& target);
+
+}  // namespace tenon

@@ -1,0 +1,121 @@
+#include "kernels/nests.h"
+
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+#include <tenon/schedule/roles.h>
+#include <tenon/support/error.h>
+
+#include <algorithm>
+
+namespace tenon {
+namespace {
+
+/// Below so many points a stage runs on the caller's thread: handing it over costs more.
+constexpr int64_t kParallelPoints = 1 << 14;
+
+StagePath path_of(const Schedule& s, const std::string& stage) {
+  for (StagePath& path : stage_paths(s.program().body))
+    if (path.stage->name == stage) return path;
+  throw InternalError(fmt::format("no stage \"{}\" in the program", stage));
+}
+
+/// Still the plain nest that the formula gave, at the root.
+bool untouched(const StagePath& path) {
+  if (path.loops.size() != path.stage->axes.size()) return false;
+  for (size_t n = 0; n < path.loops.size(); ++n) {
+    const VarRef* bound = path.stage->axes[n].value.as<VarRef>();
+    if (!bound || !bound->var.same_as(path.loops[n]->var) ||
+        path.loops[n]->mark != LoopMark::serial)
+      return false;
+  }
+  return true;
+}
+
+std::vector<Loop> spatial_loops(const StagePath& path) {
+  std::vector<Loop> loops;
+  for (const For* loop : path.loops)
+    if (loop->kind == AxisKind::spatial) loops.push_back({path.stage->name, loop->var.name()});
+  return loops;
+}
+
+int64_t lanes_of(const Schedule& s, const std::string& stage) {
+  return s.target().lanes(path_of(s, stage).stage->outputs[0]->dtype);
+}
+
+}  // namespace
+
+int64_t loop_extent(const Schedule& s, const Loop& loop) {
+  const StagePath path = path_of(s, loop.stage);
+  for (size_t n = path.loops.size(); n-- > 0;)
+    if (path.loops[n]->var.name() == loop.name) return as_int(path.loops[n]->extent).value_or(0);
+  throw InternalError(fmt::format("no loop \"{}\" round stage \"{}\"", loop.name, loop.stage));
+}
+
+std::vector<Loop> loops_below(Schedule& s, const std::string& stage, const Loop& tile_loop) {
+  std::vector<Loop> all = s[stage].loops();
+  auto at = std::find_if(all.rbegin(), all.rend(),
+                         [&](const Loop& l) { return l.name == tile_loop.name; });
+  return std::vector<Loop>(at.base(), all.end());
+}
+
+double balance(int64_t pieces, int cores) {
+  if (pieces <= 0) return 0;
+  const int64_t rounds = (pieces + cores - 1) / cores;
+  return static_cast<double>(pieces) / static_cast<double>(rounds * cores);
+}
+
+Loop fuse_and_parallel(Schedule& s, const std::string& stage, std::vector<Loop> loops) {
+  if (loops.empty()) return {};
+  Loop outer = loops[0];
+  for (size_t n = 1; n < loops.size(); ++n) {
+    if (balance(loop_extent(s, outer), s.target().cores) > 0.9) break;
+    if (s.try_apply(Fuse{stage, outer.name, loops[n].name})) break;
+    outer.name += "_" + loops[n].name;
+  }
+  if (stage_points(s.program(), stage) >= kParallelPoints) s.try_apply(Parallel{stage, outer.name});
+  return outer;
+}
+
+void finish_map_in_tile(Schedule& s, const std::string& stage, const Loop& tile_loop) {
+  const std::vector<Loop> loops = loops_below(s, stage, tile_loop);
+  for (size_t n = 0; n + 1 < loops.size(); ++n) s[stage].unroll(loops[n]);
+  if (!loops.empty()) s[stage].vectorize(loops.back(), {Tail::mask});
+}
+
+void finish_map_in_loop(Schedule& s, const std::string& stage, const Loop& loop) {
+  const std::vector<Loop> loops = loops_below(s, stage, loop);
+  if (loops.empty()) return;
+  const int64_t width = 2 * lanes_of(s, stage);
+  Loop last = loops.back();
+  if (loop_extent(s, last) > 4 * width) last = s[stage].split(last, width).inner;
+  s.try_apply(Vectorize{stage, last.name, Tail::mask});
+}
+
+void schedule_root_map(Schedule& s, const std::string& stage, int64_t vectors) {
+  std::vector<Loop> loops = spatial_loops(path_of(s, stage));
+  if (loops.empty()) return;
+  const int64_t width = vectors * lanes_of(s, stage);
+  Loop last = loops.back();
+  loops.pop_back();
+  if (loop_extent(s, last) > width) {
+    const auto [outer, inner] = s[stage].split(last, width);
+    loops.push_back(outer);
+    last = inner;
+  }
+  fuse_and_parallel(s, stage, loops);
+  s.try_apply(Vectorize{stage, last.name, Tail::mask});
+}
+
+void schedule_rest(Schedule& s, const std::vector<std::string>& done) {
+  for (const std::string& stage : s.stages()) {
+    if (std::find(done.begin(), done.end(), stage) != done.end()) continue;
+    const StagePath path = path_of(s, stage);
+    if (!untouched(path)) continue;
+    if (!path.stage->combiner)
+      schedule_root_map(s, stage, 2);
+    else
+      fuse_and_parallel(s, stage, spatial_loops(path));
+  }
+}
+
+}  // namespace tenon

@@ -1,0 +1,39 @@
+#pragma once
+#include <tenon/schedule/schedule.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+// Composites that the templates share: functions over primitives.
+
+/// Extent of a loop; 0 when it is not a constant.
+int64_t loop_extent(const Schedule& s, const Loop& loop);
+/// The stage's loops below `tile_loop`, from the outside in.
+std::vector<Loop> loops_below(Schedule& s, const std::string& stage, const Loop& tile_loop);
+
+/// Share of the cores that n equal pieces keep busy: n / (ceil(n / cores) * cores).
+double balance(int64_t pieces, int cores);
+
+/// Fuses leading loops of the list until the pieces keep the cores busy, and runs the result in
+/// parallel. The loops are the outermost of their stage and stand directly inside each other.
+/// Returns the parallel loop; nothing happens with no loops.
+Loop fuse_and_parallel(Schedule& s, const std::string& stage, std::vector<Loop> loops);
+
+/// A stage without reduction below a tile loop: its last loop becomes vectors, the others unroll
+/// while the copies stay few.
+void finish_map_in_tile(Schedule& s, const std::string& stage, const Loop& tile_loop);
+
+/// A map that is computed inside a loop over a box of any size: its last loop runs in vectors.
+void finish_map_in_loop(Schedule& s, const std::string& stage, const Loop& loop);
+
+/// A whole nest of a map at the root: vectors along the last axis, the outer loops in parallel.
+/// `vectors`: how many vectors one iteration of the innermost loop computes.
+void schedule_root_map(Schedule& s, const std::string& stage, int64_t vectors);
+
+/// Every stage that still stands alone at the root in its first shape, other than those named: maps
+/// as above, reductions by their outer loops.
+void schedule_rest(Schedule& s, const std::vector<std::string>& done);
+
+}  // namespace tenon

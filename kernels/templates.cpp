@@ -1,0 +1,51 @@
+#include "kernels/templates.h"
+
+#include <tenon/ir/visit.h>
+
+#include <set>
+
+#include "kernels/contraction.h"
+
+namespace tenon {
+namespace {
+
+struct Reductions {
+  int count = 0;
+  bool chained = false;  // one reads what another gave
+};
+
+Reductions count_reductions(const Program& program) {
+  Reductions r;
+  std::set<const BufferNode*> reduced;
+  for (const StagePath& path : stage_paths(program.body)) {
+    bool reads = false;
+    for (const Expr& value : path.stage->values)
+      walk(value, [&](const Expr& e) {
+        if (auto* l = e.as<Load>()) reads = reads || reduced.count(l->buffer.get()) > 0;
+        return true;
+      });
+    if (path.stage->combiner) {
+      ++r.count;
+      r.chained = r.chained || reads;
+    }
+    if (path.stage->combiner || reads)
+      for (const Buffer& b : path.stage->outputs) reduced.insert(b.get());
+  }
+  return r;
+}
+
+}  // namespace
+
+std::vector<NamedTemplate> templates_for(const Program& program, const Target&) {
+  std::vector<NamedTemplate> list;
+  const Reductions r = count_reductions(program);
+  const std::string anchor = roles(program).anchor;
+  if (r.count == 0) list.push_back({"map", map_template});
+  if (r.count > 0 && !r.chained && find_contraction(program, anchor))
+    list.push_back({"tile", tile_template});
+  if (r.count > 0) list.push_back({"row", row_template});
+  list.push_back({"generic", generic_template});
+  return list;
+}
+
+}  // namespace tenon

@@ -1,0 +1,22 @@
+#pragma once
+#include <tenon/schedule/roles.h>
+
+namespace tenon {
+
+/// The templates that fit the program, by the shape of its stages: the first is the default. Never
+/// empty; the last is the generic one.
+std::vector<NamedTemplate> templates_for(const Program& program, const Target& target);
+
+/// Sum of products (matrix products, convolutions): a register tile of rows x vectors, X packed,
+/// the maps after it computed on the tile. Needs find_contraction() of the anchor.
+void tile_template(Schedule& s, Knobs& knobs);
+
+/// Chains of reductions along the same rows (softmax, normalisations, reductions, pools):
+/// everything of a row is computed inside its loop.
+void row_template(Schedule& s, Knobs& knobs);
+
+/// Maps only: element-wise operators and movers. Everything that can be is inlined; vectors along
+/// the last axis.
+void map_template(Schedule& s, Knobs& knobs);
+
+}  // namespace tenon
