@@ -121,18 +121,10 @@ llvm::Value* Emitter::emit_node(const Expr& e) {
       e.node().v);
 }
 
-// The second operand of a logical operation may rely on the first (`i < n && a[i] > 0`): its loads
-// run only where it decides.
 llvm::Value* Emitter::emit_binary(const Expr& e, const Binary& n) {
   if (e.type() == Type{DType::i64, 1} && n.op <= BinaryOp::mul) return to_value(linear(e));
   llvm::Value* a = emit(n.a);
-  llvm::Value* b = nullptr;
-  if (n.op == BinaryOp::logical_and && has_load(n.b))
-    b = under_predicate(a, n.b);
-  else if (n.op == BinaryOp::logical_or && has_load(n.b))
-    b = under_predicate(builder_.CreateNot(a), n.b);
-  else
-    b = emit(n.b);
+  llvm::Value* b = emit(n.b);
   return binary_op(n.op, n.a.type(), a, b);
 }
 

@@ -96,7 +96,7 @@ TEST_CASE("select reads only the chosen side") {
   }
 }
 
-TEST_CASE("select with one question for all lanes, nested, and conditions that read memory") {
+TEST_CASE("select with one question for all lanes, nested, with conditions that read memory") {
   const int64_t n = 32;
   const Buffer x = flat_buffer("x", f32, n), y = flat_buffer("y", f32, 3 * n);
   const Var i("i");
@@ -108,8 +108,8 @@ TEST_CASE("select with one question for all lanes, nested, and conditions that r
   const Expr value =
       select(inside, select(odd, load(x, {at}), broadcast(load(x, {Expr(i) - 2}), 16)),
              broadcast(float_imm(0), 16));
-  const Expr guarded =
-      select(inside && load(x, {Expr(i) * 16 - n}) > 0.0, float_imm(1), float_imm(0));
+  const Expr guarded = select(
+      inside, select(load(x, {Expr(i) * 16 - n}) > 0.0, float_imm(1), float_imm(0)), float_imm(0));
   for (const Target& target : runnable_targets()) {
     const Array out = zeros(f32, {3 * n});
     run(program({x}, {y}, loop(i, Expr(6), store(y, out_at, value + broadcast(guarded, 16)))),

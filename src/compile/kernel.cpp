@@ -1,0 +1,72 @@
+#include <tenon/compile/compile.h>
+
+#include <mutex>
+
+#include "codegen/llvm/codegen.h"
+#include "lower/lower.h"
+
+namespace tenon {
+namespace {
+
+/// Workspaces that calls take and give back, so that a kernel may run in several threads at once.
+class Workspaces {
+ public:
+  std::unique_ptr<Workspace> take() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (free_.empty()) return std::make_unique<Workspace>();
+    std::unique_ptr<Workspace> one = std::move(free_.back());
+    free_.pop_back();
+    return one;
+  }
+
+  void give_back(std::unique_ptr<Workspace> one) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(std::move(one));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Workspace>> free_;
+};
+
+}  // namespace
+
+struct Kernel::State {
+  Program program;
+  Target target;
+  Module module;
+  double compile_us = 0;
+  mutable Workspaces workspaces = {};
+
+  Program flat() const { return lower(program, target); }
+};
+
+void Kernel::run(std::span<const Array> arguments, ThreadPool& pool) const {
+  TENON_CHECK(defined(), "an empty Kernel is called");
+  std::unique_ptr<Workspace> workspace = state_->workspaces.take();
+  call(state_->module, arguments, pool, *workspace);
+  state_->workspaces.give_back(std::move(workspace));
+}
+
+const Module& Kernel::module() const { return state_->module; }
+const Program& Kernel::program() const { return state_->program; }
+double Kernel::compile_us() const { return state_->compile_us; }
+
+std::string Kernel::loops() const { return print(state_->program); }
+std::string Kernel::ir() const { return print(state_->flat()); }
+std::string Kernel::source() const { return generate_llvm_ir(state_->flat(), state_->target); }
+std::string Kernel::assembly() const { return generate_assembly(state_->flat(), state_->target); }
+
+Kernel compile(const Program& loop_tree, const Target& target) {
+  const KernelObject object = compile_object(loop_tree, target);
+  auto state = std::make_shared<Kernel::State>();
+  state->program = loop_tree;
+  state->target = target;
+  state->module = load_kernel(object, target);
+  state->compile_us = object.compile_us;
+  Kernel kernel;
+  kernel.state_ = std::move(state);
+  return kernel;
+}
+
+}  // namespace tenon
