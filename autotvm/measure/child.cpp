@@ -45,6 +45,8 @@ void leave_with_parent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it ended before the line above
   ::signal(SIGINT, SIG_IGN);
+  // A host program's own crash handlers are none of the child's business.
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) ::signal(signal, SIG_DFL);
 }
 
 void limit_memory(int64_t more_bytes) {

@@ -191,7 +191,7 @@ class LocalRunner : public Runner {
   /// A first look: false for a candidate that is far behind the incumbent, or fails.
   bool keeps_pace(int slot, Measurement& m) {
     const double limit_us = incumbent_ ? options_.outpaced * incumbent_->us : 0;
-    const RunnerReply reply = process().first(slot, limit_us, 4 * call_timeout_s());
+    const RunnerReply reply = process().first(slot, limit_us, 2 * call_timeout_s());
     if (!good(reply, m)) return false;
     const std::vector<double>& calls = reply.samples_us.at(0);
     const double best_us = *std::min_element(calls.begin(), calls.end());

@@ -1,0 +1,149 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "row_sums.h"
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<Measurement> measure(const std::vector<std::string>& names,
+                                 const RunnerOptions& options = quick_options()) {
+  std::vector<Candidate> candidates;
+  for (const std::string& name : names) candidates.push_back(named_candidate(name));
+  return local_runner_with(row_sums(), options, compile_row_sums)->measure(candidates);
+}
+
+struct Fault {
+  const char* name;
+  TrialStatus status;
+  CheckResult check;
+  const char* telling;
+};
+
+}  // namespace
+
+TEST_CASE("a kernel is timed and verified") {
+  const std::vector<Measurement> results = measure({"right"});
+  REQUIRE(results.size() == 1);
+  const Measurement& m = results.front();
+  CHECK(m.reason == "");
+  CHECK(m.status == TrialStatus::ok);
+  CHECK(m.check == CheckResult::passed);
+  CHECK(m.check_error < 1);
+  CHECK(m.samples_us.size() == 5);
+  for (double us : m.samples_us) CHECK((us > 0 && us < 1e6));
+}
+
+// Each costs its own trial and nothing else: the right kernel after it still passes.
+TEST_CASE("faulty kernels") {
+  const std::vector<Fault> faults = {
+      {"wrong", TrialStatus::wrong_answer, CheckResult::failed, "C[36] is"},
+      {"lazy", TrialStatus::wrong_answer, CheckResult::failed, "C[36] is nan"},
+      {"null_pointer", TrialStatus::run_error, CheckResult::not_run, "crashed (SIGSEGV"},
+      {"overrun", TrialStatus::run_error, CheckResult::not_run, "0 bytes past the end of C"},
+      {"underrun", TrialStatus::run_error, CheckResult::not_run, "4 bytes before the start of A"},
+      {"writes_input", TrialStatus::run_error, CheckResult::not_run, "inside A"},
+      {"aborts", TrialStatus::run_error, CheckResult::not_run, "crashed (SIGABRT"},
+      {"returns_status", TrialStatus::run_error, CheckResult::not_run, "returned status 3"},
+      {"huge_workspace", TrialStatus::out_of_memory, CheckResult::not_run, "workspace"},
+      {"compiler_refuses", TrialStatus::compile_error, CheckResult::not_run, "register tile"},
+      {"compiler_crashes", TrialStatus::compile_error, CheckResult::not_run,
+       "the compiler crashed (SIGABRT"}};
+  std::vector<std::string> names;
+  for (const Fault& fault : faults) {
+    names.push_back(fault.name);
+    names.push_back("right");
+  }
+  const std::vector<Measurement> results = measure(names);
+  REQUIRE(results.size() == names.size());
+  for (size_t k = 0; k < faults.size(); ++k) {
+    const Measurement& m = results[2 * k];
+    INFO(faults[k].name);
+    CHECK(name(m.status) == name(faults[k].status));
+    CHECK(name(m.check) == name(faults[k].check));
+    CHECK_THAT(m.reason, Contains(faults[k].telling));
+    CHECK(m.samples_us.empty());
+    CHECK(results[2 * k + 1].reason == "");
+    CHECK(results[2 * k + 1].check == CheckResult::passed);
+  }
+}
+
+TEST_CASE("a kernel that hangs is ended") {
+  const std::vector<Measurement> results = measure({"right", "hang", "right"});
+  REQUIRE(results.size() == 3);
+  CHECK(results[1].status == TrialStatus::run_timeout);
+  CHECK_THAT(results[1].reason, Contains("did not finish"));
+  CHECK(results[2].status == TrialStatus::ok);
+}
+
+TEST_CASE("a compiler that hangs is ended") {
+  RunnerOptions options = quick_options();
+  options.compile_timeout_s = 1;
+  const std::vector<Measurement> results = measure({"compiler_hangs", "right"}, options);
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].status == TrialStatus::compile_timeout);
+  CHECK(results[1].status == TrialStatus::ok);
+}
+
+#ifndef __SANITIZE_ADDRESS__  // memory cannot be limited there
+TEST_CASE("a kernel that takes all memory is stopped by its limit") {
+  const std::vector<Measurement> results = measure({"hungry", "right"});
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].status == TrialStatus::run_error);
+  CHECK_THAT(results[0].reason, Contains("status 12"));
+  CHECK(results[1].status == TrialStatus::ok);
+}
+#endif
+
+TEST_CASE("a candidate far behind the best is outpaced and never verified") {
+  const std::vector<Measurement> results = measure({"right", "slow", "right"});
+  REQUIRE(results.size() == 3);
+  CHECK(results[1].status == TrialStatus::outpaced);
+  CHECK(results[1].check == CheckResult::not_run);
+  CHECK_THAT(results[1].reason, Contains("the best takes"));
+  CHECK(results[2].check == CheckResult::passed);
+}
+
+TEST_CASE("two candidates are compared in alternation") {
+  const auto runner = local_runner_with(row_sums(), quick_options(), compile_row_sums);
+  const auto [fast, slow] = runner->compare(named_candidate("right"), named_candidate("slow"));
+  REQUIRE(fast.status == TrialStatus::ok);
+  REQUIRE(slow.status == TrialStatus::ok);
+  CHECK(fast.samples_us.size() == slow.samples_us.size());
+  CHECK(slow.samples_us.front() > 5 * fast.samples_us.front());
+  SECTION("unless one is wrong") {
+    const auto [right, wrong] = runner->compare(named_candidate("right"), named_candidate("wrong"));
+    CHECK(wrong.status == TrialStatus::wrong_answer);
+    CHECK(right.samples_us.empty());
+  }
+}
+
+TEST_CASE("several threads") {
+  RunnerOptions options = quick_options();
+  options.threads = 2;
+  CHECK(measure({"right"}, options).front().status == TrialStatus::ok);
+}
+
+TEST_CASE("a stop ends measuring at once, with what is finished") {
+  std::atomic<bool> stop{true};
+  RunnerOptions options = quick_options();
+  options.stop = &stop;
+  CHECK(measure({"right", "right"}, options).empty());
+}
+
+TEST_CASE("a missing tenon-runner is a user's error") {
+  RunnerOptions options = quick_options();
+  options.program = "/nowhere/tenon-runner";
+  CHECK_THROWS_WITH(measure({"right"}, options), Contains("cannot start /nowhere/tenon-runner"));
+}
+
+TEST_CASE("an unscheduled kernel that disagrees with the interpreter is our bug") {
+  const auto runner = local_runner_with(row_sums(), quick_options(), [](const Program& program) {
+    return program.name == "row_sums" ? faulty_kernel("wrong") : compile_row_sums(program);
+  });
+  CHECK_THROWS_AS(runner->measure({named_candidate("right")}), InternalError);
+  CHECK_THROWS_WITH(runner->measure({named_candidate("right")}),
+                    Contains("disagrees with the interpreter: C[36]"));
+}
