@@ -215,7 +215,7 @@ KernelEntry batch_norm_entry() {
           "each channel of X[n,c,h,w] normalised by given mean M and variance V, times S plus B",
           {number("n", "images", "1"), number("c", "channels"), number("h", "height"),
            number("w", "width")},
-          {"X", "S", "B", "M", "V"},
+          {"X", "S", "V", "B", "M"},
           [](const KernelArgs& a) {
             const int64_t c = a.number("c");
             return std::vector<Tensor>{batch_norm(
@@ -226,7 +226,7 @@ KernelEntry batch_norm_entry() {
             return 2 * times(a, {"n", "c", "h", "w"});
           },
           [](const KernelArgs&, const Inputs& in) {
-            return ref_batch_norm(in[0], in[1], in[2], in[3], in[4], 1e-5);
+            return ref_batch_norm(in[0], in[1], in[3], in[4], in[2], 1e-5);
           }};
 }
 

@@ -12,7 +12,7 @@ namespace tenon {
 struct KernelEntry {
   std::string name, summary;
   std::vector<KernelArg> args;      // besides type= and constant=
-  std::vector<std::string> inputs;  // names of the tensors it reads, in order
+  std::vector<std::string> inputs;  // names of the tensors it reads, as the program has them
   std::function<std::vector<Tensor>(const KernelArgs&)> build;
   std::function<double(const KernelArgs&)> flops;  // floating-point operations; an FMA counts 2
   /// The outputs by plain loops, from inputs in the order of `inputs`; for small shapes.
