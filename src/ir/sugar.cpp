@@ -51,6 +51,21 @@ Expr both(const Expr& a, const Expr& b) {
   return a && b;
 }
 
+std::vector<Expr> conjuncts(const Expr& condition) {
+  if (!condition.defined()) return {};
+  const Binary* b = condition.as<Binary>();
+  if (!b || b->op != BinaryOp::logical_and) return {condition};
+  std::vector<Expr> out = conjuncts(b->a);
+  for (Expr& e : conjuncts(b->b)) out.push_back(std::move(e));
+  return out;
+}
+
+Expr conjunction(const std::vector<Expr>& parts) {
+  Expr out;
+  for (const Expr& e : parts) out = both(out, e);
+  return out;
+}
+
 std::optional<int64_t> as_int(const Expr& e) {
   const IntImm* imm = e.as<IntImm>();
   return imm ? std::optional(imm->value) : std::nullopt;

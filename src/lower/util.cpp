@@ -32,21 +32,6 @@ Simplifier simplifier_for(const Stmt& s) {
   return simplifier;
 }
 
-std::vector<Expr> conjuncts(const Expr& condition) {
-  if (!condition.defined()) return {};
-  const Binary* n = condition.as<Binary>();
-  if (!n || n->op != BinaryOp::logical_and) return {condition};
-  std::vector<Expr> out = conjuncts(n->a);
-  for (Expr& e : conjuncts(n->b)) out.push_back(std::move(e));
-  return out;
-}
-
-Expr conjunction(const std::vector<Expr>& parts) {
-  Expr out;
-  for (const Expr& e : parts) out = both(out, e);
-  return out;
-}
-
 bool has_load(const Expr& e) {
   bool found = false;
   walk(e, [&](const Expr& x) { return !(found |= x.as<Load>() != nullptr); });

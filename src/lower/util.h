@@ -15,10 +15,6 @@ void learn_ranges(Simplifier& simplifier, const Stmt& s);
 /// A simplifier that knows the ranges of all loops and integer Lets in `s`.
 Simplifier simplifier_for(const Stmt& s);
 
-/// The parts of a conjunction in order; none for an undefined condition.
-std::vector<Expr> conjuncts(const Expr& condition);
-/// Their conjunction; undefined for none.
-Expr conjunction(const std::vector<Expr>& parts);
 
 /// Whether an expression reads memory.
 bool has_load(const Expr& e);

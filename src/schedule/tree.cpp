@@ -141,21 +141,6 @@ Stmt drop_allocate(const Stmt& root, const Buffer& buffer) {
   return rewrite(root, change, nullptr);
 }
 
-std::vector<Expr> conjuncts(const Expr& guard) {
-  if (!guard.defined()) return {};
-  const Binary* b = guard.as<Binary>();
-  if (!b || b->op != BinaryOp::logical_and) return {guard};
-  std::vector<Expr> out = conjuncts(b->a);
-  for (Expr& e : conjuncts(b->b)) out.push_back(std::move(e));
-  return out;
-}
-
-Expr conjunction(const std::vector<Expr>& parts) {
-  Expr out;
-  for (const Expr& e : parts) out = both(out, e);
-  return out;
-}
-
 std::string fresh_name(const Program& program, const std::string& base) {
   std::vector<std::string> used;
   for (const Param& p : program.params) used.push_back(p.buffer->name);

@@ -47,9 +47,6 @@ Stmt substitute_loops(const Stmt& root, const VarMap& values);
 /// Without the Allocate of that buffer.
 Stmt drop_allocate(const Stmt& root, const Buffer& buffer);
 
-/// The conditions joined by && in a guard; none for an undefined one.
-std::vector<Expr> conjuncts(const Expr& guard);
-Expr conjunction(const std::vector<Expr>& parts);
 
 /// A name no stage and no buffer of the program has: base, base.2, ...
 std::string fresh_name(const Program& program, const std::string& base);

@@ -68,6 +68,10 @@ Expr pow(Expr a, Expr b);
 
 /// Both conditions; an undefined one counts as true.
 Expr both(const Expr& a, const Expr& b);
+/// The conditions joined by && in order; none for an undefined one.
+std::vector<Expr> conjuncts(const Expr& condition);
+/// Their conjunction; undefined for none.
+Expr conjunction(const std::vector<Expr>& parts);
 
 std::optional<int64_t> as_int(const Expr& e);
 std::optional<double> as_float(const Expr& e);
