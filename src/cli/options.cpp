@@ -1,10 +1,12 @@
 #include "cli/options.h"
 
+#include <tenon/graph/network.h>
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <filesystem>
 
 namespace tenon {
 
@@ -38,6 +40,19 @@ void add_common(CLI::App& verb, CommandOptions& options) {
       ->capture_default_str();
   verb.add_flag("--json", options.json, "one JSON object a line instead of tables");
   verb.add_flag("--quiet", options.quiet, "no progress");
+}
+
+bool is_model(const std::vector<std::string>& subject) {
+  if (subject.size() != 1) return !subject.empty() && subject[0].ends_with(".onnx");
+  return subject[0].ends_with(".onnx") || std::filesystem::exists(subject[0]);
+}
+
+NetworkOptions network_options(const CommandOptions& options) {
+  NetworkOptions out;
+  out.bindings.shapes = options.parsed_shapes();
+  out.target = options.parsed_target();
+  out.threads = options.parsed_threads();
+  return out;
 }
 
 double parse_seconds(const std::string& text) {

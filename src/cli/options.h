@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+namespace tenon {
+struct NetworkOptions;
+}
+
 namespace CLI {
 class App;
 }
@@ -31,6 +35,11 @@ struct CommandOptions {
 
 /// Adds --target, --threads, --json and --quiet.
 void add_common(CLI::App& verb, CommandOptions& options);
+
+/// Is the subject a model file: one word that ends in .onnx or names an existing file.
+bool is_model(const std::vector<std::string>& subject);
+
+NetworkOptions network_options(const CommandOptions& options);
 
 /// "60s", "5m", "1h" or plain seconds, as seconds; UserError for anything else.
 double parse_seconds(const std::string& text);

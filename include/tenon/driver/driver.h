@@ -1,5 +1,6 @@
 #pragma once
 #include <tenon/autotvm/tune.h>
+#include <tenon/driver/bench.h>
 #include <tenon/graph/network.h>
 
 #include <filesystem>
@@ -8,13 +9,27 @@ namespace tenon {
 
 /// Imports a network: passes, groups and tasks, kernels on the best records found (else their default schedule),
 /// compiled and ready to run. UserError as load_onnx and bind_shapes.
-Network load(const std::filesystem::path& model, const NetworkOptions& options = {});
+Network load(const std::filesystem::path& model, const NetworkOptions& options = {},
+             const RecordPlaces& places = {});
 
 /// Tunes the network's kernels, most important first, within one budget, then compiles the winners. What stands in
-/// the log already counts: nothing is measured twice.
-void tune(Network& network, const TuneOptions& options);
+/// the log already counts: nothing is measured twice. An empty options.log is tuning_logs/NAME.jsonl.
+std::vector<TuneReport> tune(Network& network, const TuneOptions& options);
 
-/// Parses "matmul m=64 n=64" or "model.onnx".
-bool is_model_file(const std::string& word);
+/// The task of an operator called by name: {"matmul", "m=1024", "n=1024"}. UserError with the nearest names.
+Task operator_task(const std::vector<std::string>& words, const Target& target);
+
+/// The network's kernels under default and selected schedules, then the whole network under both, interleaved.
+struct NetworkBench {
+  std::vector<BenchRow> rows;
+  std::string network;
+  double default_us = 0, median_us = 0;
+  double unscheduled_us = 0;  ///< 0: not asked for
+
+  std::string to_json() const;  ///< the last row: {"network","default_us","median_us"}
+};
+NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& options, const RecordStore& store,
+                   const BenchOptions& bench_options);
+
 
 }  // namespace tenon

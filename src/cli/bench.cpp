@@ -1,0 +1,71 @@
+#include <tenon/driver/driver.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/options.h"
+#include "cli/verbs.h"
+
+namespace tenon {
+namespace {
+
+struct BenchCommand : CommandOptions {
+  int rounds = 9;
+  bool unscheduled = false;
+};
+
+void warn(const RecordStore& store) {
+  for (const std::string& warning : store.warnings()) fmt::print(stderr, "tenon: warning: {}\n", warning);
+}
+
+void print_rows(const std::vector<BenchRow>& rows, bool json) {
+  if (!json) fmt::print("{}", bench_table(rows));
+  for (const BenchRow& row : rows) {
+    if (json) fmt::print("{}\n", row.to_json());
+  }
+}
+
+void run_bench(const BenchCommand& command) {
+  RecordPlaces places;
+  places.log = command.log;
+  const RecordStore store(places);
+  warn(store);
+  BenchOptions options;
+  options.threads = command.parsed_threads();
+  options.rounds = command.rounds;
+  options.unscheduled = command.unscheduled;
+  std::vector<BenchRow> rows;
+  if (is_model(command.subject)) {
+    const NetworkBench result = bench(command.subject[0], network_options(command), store, options);
+    rows = result.rows;
+    print_rows(rows, command.json);
+    if (command.json) {
+      fmt::print("{}\n", result.to_json());
+    } else {
+      fmt::print("{}: default {:.1f} us, tuned {:.1f} us\n", result.network, result.default_us, result.median_us);
+    }
+  } else {
+    const Task task = operator_task(command.subject, command.parsed_target());
+    rows = bench(task, default_and_best(task, store, options.threads), options);
+    print_rows(rows, command.json);
+  }
+  for (const BenchRow& row : rows) {
+    if (row.check == CheckResult::failed) throw CheckFailed{};
+  }
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  auto command = std::make_shared<BenchCommand>();
+  CLI::App* verb = app.add_subcommand("bench", "tuned beside default, per kernel: time, GFLOP/s, share of peak");
+  verb->add_option("subject", command->subject, "model.onnx, or an operator and its arguments")->required();
+  verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
+  verb->add_option("--log", command->log, "file of records to look in first");
+  verb->add_option("--rounds", command->rounds, "interleaved rounds")->capture_default_str()->check(CLI::Range(1, 1000));
+  verb->add_flag("--unscheduled", command->unscheduled, "also the plain loop nest, for information");
+  add_common(*verb, *command);
+  verb->callback([command] { run_bench(*command); });
+}
+
+}  // namespace tenon

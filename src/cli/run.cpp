@@ -1,0 +1,117 @@
+#include <tenon/driver/driver.h>
+#include <tenon/runtime/npy.h>
+#include <tenon/support/error.h>
+#include <tenon/support/files.h>
+#include <tenon/support/text.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/options.h"
+#include "cli/verbs.h"
+
+namespace tenon {
+namespace {
+
+struct RunCommand : CommandOptions {
+  std::vector<std::string> inputs, outputs;
+  std::string output_dir;
+};
+
+std::map<std::string, Array> read_inputs(const RunCommand& command) {
+  std::map<std::string, Array> inputs;
+  for (const std::string& text : command.inputs) {
+    auto [input_name, path] = split_assignment(text, "--input x=x.npy");
+    if (!inputs.emplace(input_name, load_npy(path)).second) {
+      throw UserError(fmt::format("--input {} is given twice", input_name));
+    }
+  }
+  return inputs;
+}
+
+// Any name of an output as a file name: what a file system may dislike becomes '_', a number keeps names apart.
+std::string file_name(const std::string& output_name, std::set<std::string>& taken) {
+  std::string stem;
+  for (char c : output_name) {
+    stem += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
+  }
+  if (stem.empty() || stem[0] == '.') stem = "output" + stem;
+  std::string name = stem + ".npy";
+  for (int k = 2; !taken.insert(name).second; ++k) name = fmt::format("{}.{}.npy", stem, k);
+  return name;
+}
+
+void write_folder(const std::string& folder, const std::map<std::string, Array>& outputs) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UserError(fmt::format("--output-dir {}: cannot be made: {}", folder, error.message()));
+  nlohmann::ordered_json index;
+  std::set<std::string> taken = {"index.json"};
+  for (const auto& [output_name, array] : outputs) {
+    const std::string file = file_name(output_name, taken);
+    save_npy((std::filesystem::path(folder) / file).string(), array);
+    index[output_name] = file;
+  }
+  write_file_atomically((std::filesystem::path(folder) / "index.json").string(), index.dump(2) + "\n");
+}
+
+void write_named(const RunCommand& command, const std::map<std::string, Array>& outputs) {
+  for (const std::string& text : command.outputs) {
+    auto [output_name, path] = split_assignment(text, "--output y=y.npy");
+    auto it = outputs.find(output_name);
+    if (it == outputs.end()) {
+      std::vector<std::string> known;
+      for (const auto& entry : outputs) known.push_back(entry.first);
+      throw UserError(fmt::format("--output {}: the network has no output \"{}\"\n  outputs: {}", text, output_name,
+                                  join(known)));
+    }
+    save_npy(path, it->second);
+  }
+}
+
+void run_network(const RunCommand& command) {
+  if (!is_model(command.subject)) {
+    throw UserError(fmt::format("run: \"{}\" is not an .onnx file\n  try: tenon bench {} for an operator",
+                                command.subject[0], command.subject[0]));
+  }
+  const std::map<std::string, Array> inputs = read_inputs(command);
+  NetworkOptions options = network_options(command);
+  // What is not bound by --shape is bound by the arrays themselves.
+  for (const auto& [input_name, array] : inputs) options.bindings.shapes.emplace(input_name, array.shape());
+  RecordPlaces places;
+  places.log = command.log;
+  Network network = load(command.subject[0], options, places);
+  const std::map<std::string, Array> outputs = network.run(inputs);
+  if (!command.output_dir.empty()) write_folder(command.output_dir, outputs);
+  write_named(command, outputs);
+  if (command.quiet) return;
+  for (const auto& [output_name, array] : outputs) {
+    if (command.json) {
+      const nlohmann::ordered_json line = {
+          {"output", output_name}, {"type", name(array.dtype())}, {"shape", array.shape()}};
+      fmt::print("{}\n", line.dump());
+    } else {
+      fmt::print("{}: {} {}\n", output_name, name(array.dtype()), shape_text(array.shape()));
+    }
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto command = std::make_shared<RunCommand>();
+  CLI::App* verb = app.add_subcommand("run", "run a network on .npy inputs");
+  verb->add_option("model", command->subject, "model.onnx")->required()->expected(1);
+  verb->add_option("--input", command->inputs, "NAME=FILE.npy, once for each input");
+  verb->add_option("--output", command->outputs, "NAME=FILE.npy: one output to a file");
+  verb->add_option("--output-dir", command->output_dir, "every output as .npy, with index.json (name -> file)");
+  verb->add_option("--shape", command->shapes, "an input's shape, where the arrays do not say it");
+  verb->add_option("--log", command->log, "file of records to look in first");
+  add_common(*verb, *command);
+  verb->callback([command] { run_network(*command); });
+}
+
+}  // namespace tenon

@@ -1,0 +1,98 @@
+#include <tenon/driver/driver.h>
+#include <tenon/support/error.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "cli/verbs.h"
+
+namespace tenon {
+namespace {
+
+struct TuneCommand : CommandOptions {
+  std::string time;
+  int64_t trials = -1;
+  uint64_t seed = 0;
+  std::string search = "evolutionary";
+};
+
+TuneOptions tune_options(const TuneCommand& command) {
+  TuneOptions out;
+  out.time_s = command.time.empty() ? 0 : parse_seconds(command.time);
+  // With a time limit alone the trials are not limited.
+  out.trials = command.trials >= 0 ? command.trials : command.time.empty() ? 100 : INT64_MAX;
+  out.log = command.log;
+  out.seed = command.seed;
+  out.threads = command.parsed_threads();
+  out.search = command.search;
+  out.quiet = command.quiet;
+  out.stop = &interrupted();
+  if (command.json) {
+    out.on_trial = [](const LoggedRecord& logged) { fmt::print("{}\n", to_json_line(logged.record)); };
+  }
+  return out;
+}
+
+void print_counts(const TuneReport& report) {
+  std::string counts;
+  for (const auto& [status, count] : report.statuses) counts += fmt::format(" {} {}", count, status);
+  fmt::print("  {} trials in {:.1f} s ({} resumed):{}\n", report.trials, report.seconds, report.resumed, counts);
+  for (const auto& [reason, count] : report.reasons) fmt::print("    {:5} x {}\n", count, reason);
+}
+
+void print_report(const std::string& title, const TuneReport& report) {
+  if (report.best.where.path.empty()) {
+    fmt::print("{}: no candidate worked\n", title);
+    return print_counts(report);
+  }
+  const double best = median_us(report.best.record), standard = median_us(report.baseline.record);
+  fmt::print("{}: default {:.1f} us, best {:.1f} us ({:.2f}x) {} {}\n", title, standard, best,
+             best > 0 ? standard / best : 0, report.best.record.template_name, report.best.where.text());
+  print_counts(report);
+}
+
+void tune_operator(const TuneCommand& command) {
+  const Task task = operator_task(command.subject, command.parsed_target());
+  const TuneReport report = tune_with_report(task, tune_options(command));
+  for (const std::string& warning : report.warnings) fmt::print(stderr, "tenon: warning: {}\n", warning);
+  if (!command.json) print_report(task.name, report);
+  if (report.interrupted) throw Interrupted{};
+}
+
+void tune_network(const TuneCommand& command) {
+  Network network = Network::load(command.subject[0], network_options(command));
+  const std::vector<TuneReport> reports = tune(network, tune_options(command));
+  bool stopped = false, worked = reports.empty();
+  for (size_t k = 0; k < reports.size(); ++k) {
+    if (!command.json) print_report(network.kernels()[k].name, reports[k]);
+    stopped |= reports[k].interrupted;
+    worked |= !reports[k].best.where.path.empty();
+  }
+  if (stopped) throw Interrupted{};
+  if (!worked) throw CheckFailed{};
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app) {
+  auto command = std::make_shared<TuneCommand>();
+  CLI::App* verb = app.add_subcommand("tune", "search schedules by measuring on this machine; resumes from its log");
+  verb->add_option("subject", command->subject, "model.onnx, or an operator and its arguments: matmul m=1024")
+      ->required();
+  verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
+  verb->add_option("--time", command->time, "budget: 60s, 5m; alone it leaves the trials unlimited");
+  verb->add_option("--trials", command->trials, "so many more trials, whatever their status (default 100)");
+  verb->add_option("--log", command->log, "file of records (default tuning_logs/NAME.jsonl)");
+  verb->add_option("--seed", command->seed, "of the search and the inputs")->capture_default_str();
+  verb->add_option("--search", command->search, "random, grid or evolutionary")->capture_default_str();
+  add_common(*verb, *command);
+  verb->callback([command] {
+    catch_interrupts();
+    is_model(command->subject) ? tune_network(*command) : tune_operator(*command);
+  });
+}
+
+}  // namespace tenon
