@@ -55,7 +55,8 @@ void write_folder(const std::string& folder, const std::map<std::string, Array>&
     save_npy((std::filesystem::path(folder) / file).string(), array);
     index[output_name] = file;
   }
-  write_file_atomically((std::filesystem::path(folder) / "index.json").string(), index.dump(2) + "\n");
+  const std::string index_path = (std::filesystem::path(folder) / "index.json").string();
+  if (auto failure = write_file(index_path, index.dump(2) + "\n")) throw UserError(failure->message);
 }
 
 void write_named(const RunCommand& command, const std::map<std::string, Array>& outputs) {

@@ -1,0 +1,60 @@
+#include <tenon/driver/driver.h>
+#include <tenon/support/error.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/table.h"
+
+namespace tenon {
+namespace {
+
+// {"m":64,"type":"f32"} -> {"matmul", "m=64", "type=f32"}
+std::vector<std::string> words_of(const Record& record) {
+  std::vector<std::string> words = {record.task};
+  const auto args = nlohmann::ordered_json::parse(record.args);
+  for (const auto& [name, value] : args.items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (!text.empty()) words.push_back(name + "=" + text);
+  }
+  return words;
+}
+
+bool is_operator(const std::string& name) {
+  for (const KernelEntry& entry : kernel_table()) {
+    if (entry.name == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Task operator_task(const std::vector<std::string>& words, const Target& target) {
+  const std::vector<std::string> args(words.begin() + 1, words.end());
+  return kernel_task(words.at(0), args, target);
+}
+
+Task task_of_record(const Record& record, const std::filesystem::path& model, const NetworkOptions& options) {
+  if (!model.empty()) {
+    const Network network = Network::load(model, options);
+    for (const GroupKernel& kernel : network.kernels()) {
+      if (program_hash(kernel.task.program) == record.program) return kernel.task;
+    }
+    throw UserError(fmt::format(
+        "no kernel of {} has the formula of this record ({}, program {})\n  try: the --shape it was tuned with",
+        model.string(), record.task, record.program));
+  }
+  if (!is_operator(record.task)) {
+    throw UserError(fmt::format("\"{}\" is a kernel of a network, not an operator by name\n"
+                                "  try: --model model.onnx, with the --shape it was tuned with",
+                                record.task));
+  }
+  Task task = operator_task(words_of(record), options.target);
+  if (program_hash(task.program) != record.program) {
+    throw UserError(fmt::format("the formula of {} is no longer the one that was measured: program {} now, {} in the "
+                                "record\n  try: tenon tune again",
+                                record.task, program_hash(task.program), record.program));
+  }
+  return task;
+}
+
+}  // namespace tenon
