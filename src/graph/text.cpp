@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "graph/passes/rewrite.h"
+
 namespace tenon {
 
 namespace {
@@ -57,15 +59,24 @@ std::string attribute_text(const Attribute& attribute) {
   return std::visit(Printer{}, attribute);
 }
 
+}  // namespace
+
+std::string attributes_text(const Node& node) {
+  std::string text;
+  for (const auto& [key, value] : node.attributes) text += " " + key + "=" + attribute_text(value);
+  return text;
+}
+
+namespace {
+
 std::string node_text(const Graph& graph, const Node& node) {
   std::vector<std::string> inputs, outputs;
   for (ValueId id : node.inputs) inputs.push_back(name_of(graph, id));
   for (ValueId id : node.outputs)
     outputs.push_back(id == kAbsent ? "none"
                                     : graph.value(id).name + ": " + type_text(graph.value(id)));
-  std::string line = join(outputs) + " = " + node.op + "(" + join(inputs) + ")";
-  for (const auto& [key, value] : node.attributes) line += " " + key + "=" + attribute_text(value);
-  return line;
+  const std::string line = join(outputs) + " = " + node.op + "(" + join(inputs) + ")";
+  return line + attributes_text(node);
 }
 
 std::string quoted(const std::string& text) {

@@ -12,6 +12,9 @@ namespace tenon {
 /// of the node's output value in `graph`. The node need not be among graph.nodes.
 using Evaluator = std::function<Array(const Graph& graph, const Node& node)>;
 
+/// Runs the node's own formula in the interpreter: exact, and quick enough for weights of some million elements.
+Evaluator formula_evaluator();
+
 /// What a user says of a model's inputs ahead of time.
 struct InputBindings {
   std::map<std::string, std::vector<int64_t>> shapes;
@@ -35,5 +38,14 @@ Graph bind_shapes(Graph graph, const InputBindings& bindings);
 /// canonical operators, attributes resolved. Needs bound shapes; sets opset to 0. UserError names
 /// the node that does not fit.
 Graph resolve_operators(const Graph& graph, const Evaluator& evaluate);
+
+struct SimplifyOptions {
+  std::vector<std::string> skip;  // names of passes to leave out
+  bool verify = false;            // verify_graph after each pass
+};
+
+/// Runs the passes on a canonical graph in the order of src/graph/passes/passes.cpp, where each is described. UserError for
+/// an unknown name in `skip`.
+Graph simplify_graph(Graph graph, const Evaluator& evaluate, const SimplifyOptions& options = {});
 
 }  // namespace tenon

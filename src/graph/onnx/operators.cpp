@@ -144,6 +144,11 @@ const Word kReductions[] = {{"ReduceL1", "l1"},          {"ReduceL2", "l2"},
                             {"ReduceMin", "min"},        {"ReduceProd", "prod"},
                             {"ReduceSum", "sum"},        {"ReduceSumSquare", "sum_square"}};
 
+bool always(const Node&, const std::vector<TensorInfo>&) { return true; }
+bool keeps_shape(const Node& node, const std::vector<TensorInfo>& inputs) {
+  return node.integers("shape") == inputs.at(0).shape;
+}
+
 std::vector<Operator> make_operators() {
   std::vector<Operator> rows(std::begin(kRows), std::end(kRows));
   for (const Word& w : kUnary)
@@ -156,6 +161,12 @@ std::vector<Operator> make_operators() {
     rows.push_back({w.op, pointwise, infer_comparison, binary_element, nullptr, w.kernel});
   for (const Word& w : kReductions)
     rows.push_back({w.op, reduction, infer_reduce, nullptr, reduce_formula, w.kernel});
+  for (Operator& row : rows) {
+    row.in_place = row.op == "Expand" || row.op == "Slice" || row.op == "Transpose";
+    row.single_pass = row.formula == reduce_formula;
+    if (row.op == "Identity") row.identity = always;
+    if (row.op == "Reshape") row.identity = keeps_shape;
+  }
   std::sort(rows.begin(), rows.end(),
             [](const Operator& a, const Operator& b) { return a.op < b.op; });
   return rows;

@@ -56,6 +56,12 @@ struct Operator {
   /// Where the node may be an affine map per channel with known numbers. Computed in double.
   std::optional<ChannelAffine> (*affine)(const Graph& graph, const Node& node, int axis,
                                          int64_t channels) = nullptr;
+  /// Movers that may be read in place: an element costs no more than arithmetic on its index.
+  bool in_place = false;
+  /// Reductions that read every element of their input once.
+  bool single_pass = false;
+  /// Where the output may be the first input as it is.
+  bool (*identity)(const Node& node, const std::vector<TensorInfo>& inputs) = nullptr;
 };
 
 /// The row of a canonical operator; InternalError for an unknown name.

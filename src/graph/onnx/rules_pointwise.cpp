@@ -81,7 +81,17 @@ void resolve_bit_shift(Resolver& r) {
   const std::string& direction = r.node().text("direction");
   if (direction != "LEFT" && direction != "RIGHT")
     r.fail("direction is \"" + direction + "\", it must be LEFT or RIGHT");
-  r.result(0, r.emit(direction == "LEFT" ? "ShiftLeft" : "ShiftRight", {r.input(0), r.input(1)}));
+  const ValueId x = r.input(0), by = r.input(1), zero = r.scalar_like(x, 0);
+  const bool left = direction == "LEFT", is_signed = is_signed_int(r.type(x));
+  // By the width or more, or by less than nothing: all bits are gone, but for the copies of the sign.
+  ValueId inside = r.emit("Less", {by, r.scalar_like(by, 8 * byte_size(r.type(x)))});
+  if (is_signed) inside = r.emit("And", {inside, r.emit("GreaterOrEqual", {by, zero})});
+  const ValueId amount = r.emit("Where", {inside, by, zero});
+  ValueId gone = zero;
+  if (is_signed && !left)
+    gone = r.emit("Where", {r.emit("Less", {x, zero}), r.scalar_like(x, -1), zero});
+  const ValueId shifted = r.emit(left ? "ShiftLeft" : "ShiftRight", {x, amount});
+  r.result(0, r.emit("Where", {inside, shifted, gone}));
 }
 
 void resolve_is_inf(Resolver& r) {

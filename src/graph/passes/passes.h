@@ -1,0 +1,49 @@
+#pragma once
+#include <tenon/graph/passes.h>
+
+#include <span>
+
+namespace tenon {
+
+// The passes on canonical graphs, one file each. All take the evaluator, which only fold_constants uses.
+
+/// fold_constants
+///   y = Transpose(w) with constant w   ->   constant y
+/// A node whose inputs are all constant is computed now, unless that would blow up memory (an expanded scalar).
+Graph fold_constants(Graph graph, const Evaluator& evaluate);
+
+/// fold_affine
+///   y = Conv(x, w); z = BatchNormalization(y, s, b, m, v)   ->   y = Conv(x, w * s'[c]); z = Add(y, b'[c])
+/// Scales and shifts per output channel that follow a linear node with constant weights become part of the weights and one
+/// shift. Computed in double. Not where another node reads the linear node's output, nor where a number is not finite.
+Graph fold_affine(Graph graph, const Evaluator&);
+
+/// lower_affine
+///   y = BatchNormalization(x, s, b, m, v), all constant   ->   t = Mul(x, s'[c]); y = Add(t, b'[c])
+/// What fold_affine left: no square root and division per element.
+Graph lower_affine(Graph graph, const Evaluator&);
+
+/// remove_identities
+///   y = Identity(x); z = Exp(y)   ->   z = Exp(x)
+/// A graph output that is a copy of an input or constant stays a node.
+Graph remove_identities(Graph graph, const Evaluator&);
+
+/// merge_common_nodes
+///   a = Exp(x); b = Exp(x); c = Add(a, b)   ->   a = Exp(x); c = Add(a, a)
+/// Equal constants are one value as well.
+Graph merge_common_nodes(Graph graph, const Evaluator&);
+
+/// remove_dead_nodes
+///   a = Exp(x); b = Log(x); output b   ->   b = Log(x); output b
+/// Values that nothing uses go too; graph inputs stay.
+Graph remove_dead_nodes(Graph graph, const Evaluator&);
+
+struct GraphPass {
+  const char* name;
+  Graph (*run)(Graph graph, const Evaluator& evaluate);
+};
+
+/// The passes in the order in which simplify_graph runs them.
+std::span<const GraphPass> graph_passes();
+
+}  // namespace tenon
