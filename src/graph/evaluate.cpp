@@ -16,7 +16,8 @@ Program node_program(const Graph& graph, const Node& node) {
     if (id == kAbsent)
       inputs.emplace_back();
     else
-      inputs.push_back(input(fmt::format("x{}", k), *graph.value(id).type, graph.value(id).shape()));
+      inputs.push_back(
+          input(fmt::format("x{}", k), *graph.value(id).type, graph.value(id).shape()));
   }
   return make_program("node", {node_formula(node, inputs, "y")});
 }
@@ -29,7 +30,8 @@ Array interpret_node(const Graph& graph, const Node& node) {
   for (const Param& param : program.params) {
     void* data = result.raw();
     for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (param.buffer->name == fmt::format("x{}", k)) data = graph.value(node.inputs[k]).constant->raw();
+      if (param.buffer->name == fmt::format("x{}", k))
+        data = graph.value(node.inputs[k]).constant->raw();
     arguments.push_back({data});
   }
   interpret(program, arguments, {.race_mode = false});

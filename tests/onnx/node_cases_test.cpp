@@ -25,7 +25,8 @@ std::vector<Case> node_cases() {
   std::getline(file, line);
   while (std::getline(file, line)) {
     const std::vector<std::string> cells = split_text(line, '\t');
-    cases.push_back({cells.at(0), cells.at(1), cells.at(2), std::stod(cells.at(4)), std::stod(cells.at(5))});
+    cases.push_back(
+        {cells.at(0), cells.at(1), cells.at(2), std::stod(cells.at(4)), std::stod(cells.at(5))});
   }
   return cases;
 }
@@ -34,7 +35,8 @@ struct Tally {
   int passed = 0, wrong = 0, refused = 0;
 };
 
-/// Runs the cases chosen and prints the ones that differ; TENON_ONNX_VERBOSE=1 prints the refused ones too.
+/// Runs the cases chosen and prints the ones that differ; TENON_ONNX_VERBOSE=1 prints the refused
+/// ones too.
 template <class Chosen>
 Tally run_all(const std::string& what, Chosen chosen) {
   Tally tally;
@@ -44,40 +46,46 @@ Tally run_all(const std::string& what, Chosen chosen) {
     tally.passed += result.outcome == Outcome::passed;
     tally.wrong += result.outcome == Outcome::wrong;
     tally.refused += result.outcome == Outcome::refused;
-    if (result.outcome == Outcome::wrong) std::cout << "wrong: " << c.name << ": " << result.reason << "\n";
+    if (result.outcome == Outcome::wrong)
+      std::cout << "wrong: " << c.name << ": " << result.reason << "\n";
     if (result.outcome == Outcome::refused && std::getenv("TENON_ONNX_VERBOSE"))
       std::cout << "refused: " << c.name << ": " << result.reason << "\n";
   }
-  std::cout << what << ": " << tally.passed << " passed, " << tally.wrong << " wrong, " << tally.refused
-            << " refused\n";
+  std::cout << what << ": " << tally.passed << " passed, " << tally.wrong << " wrong, "
+            << tally.refused << " refused\n";
   return tally;
 }
 
 bool fetched() {
   if (std::filesystem::exists(onnx_cases() / "node" / "index.tsv")) return true;
-  std::cout << "SKIPPED: no operator cases in " << onnx_cases() << "; run scripts/fetch_test_data.sh\n";
+  std::cout << "SKIPPED: no operator cases in " << onnx_cases()
+            << "; run scripts/fetch_test_data.sh\n";
   return false;
 }
 
-const std::set<std::string> kFirstTier = {
-    "Conv",    "Relu",     "Add",  "Mul",    "MatMul",   "Gemm",  "MaxPool", "AveragePool", "GlobalAveragePool",
-    "Softmax", "Reshape",  "Sum",  "Concat", "Flatten",  "Clip",  "Sigmoid", "Transpose",   "BatchNormalization",
-    "Sub",     "Identity", "Div",  "Dropout", "Constant"};
+const std::set<std::string> kFirstTier = {"Conv",    "Relu",        "Add",
+                                          "Mul",     "MatMul",      "Gemm",
+                                          "MaxPool", "AveragePool", "GlobalAveragePool",
+                                          "Softmax", "Reshape",     "Sum",
+                                          "Concat",  "Flatten",     "Clip",
+                                          "Sigmoid", "Transpose",   "BatchNormalization",
+                                          "Sub",     "Identity",    "Div",
+                                          "Dropout", "Constant"};
 
 }  // namespace
 
 TEST_CASE("operator cases of the first tier") {
   if (!fetched()) return;
-  const Tally tally =
-      run_all("first tier", [](const Case& c) { return c.kind == "direct" && kFirstTier.count(c.op) > 0; });
+  const Tally tally = run_all(
+      "first tier", [](const Case& c) { return c.kind == "direct" && kFirstTier.count(c.op) > 0; });
   CHECK(tally.wrong == 0);
   CHECK(tally.passed >= 172);
 }
 
 TEST_CASE("all other direct operator cases pass or are refused by name") {
   if (!fetched()) return;
-  const Tally tally =
-      run_all("the rest", [](const Case& c) { return c.kind == "direct" && kFirstTier.count(c.op) == 0; });
+  const Tally tally = run_all(
+      "the rest", [](const Case& c) { return c.kind == "direct" && kFirstTier.count(c.op) == 0; });
   CHECK(tally.wrong == 0);
   CHECK(tally.passed >= 540);
 }

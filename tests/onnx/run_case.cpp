@@ -59,7 +59,8 @@ std::string difference(const Array& ours, const Array& expected, double rtol, do
   if (ours.dtype() != expected.dtype())
     return fmt::format("type {} instead of {}", name(ours.dtype()), name(expected.dtype()));
   if (ours.shape() != expected.shape())
-    return fmt::format("shape {} instead of {}", shape_text(ours.shape()), shape_text(expected.shape()));
+    return fmt::format("shape {} instead of {}", shape_text(ours.shape()),
+                       shape_text(expected.shape()));
   const std::vector<double> a = ours.to_doubles(), b = expected.to_doubles();
   const bool exact = !is_float(ours.dtype());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -71,7 +72,9 @@ std::string difference(const Array& ours, const Array& expected, double rtol, do
   return "";
 }
 
-bool is_small_and_whole(const Array& array) { return !is_float(array.dtype()) && array.size() <= kMostBoundElements; }
+bool is_small_and_whole(const Array& array) {
+  return !is_float(array.dtype()) && array.size() <= kMostBoundElements;
+}
 
 bool wants_values(const std::string& message) {
   return message.find("only a run would know") != std::string::npos ||
@@ -95,7 +98,8 @@ Graph prepare(const Graph& model, const std::map<std::string, Array>& inputs, bo
 
 CaseResult run_data_set(const Graph& model, const fs::path& data, double rtol, double atol) {
   std::map<std::string, Array> inputs;
-  const std::vector<Array> given = load_arrays(data, "input"), expected = load_arrays(data, "output");
+  const std::vector<Array> given = load_arrays(data, "input"),
+                           expected = load_arrays(data, "output");
   if (given.size() != model.inputs.size()) return {Outcome::wrong, "another number of inputs"};
   for (size_t i = 0; i < given.size(); ++i) inputs[model.value(model.inputs[i]).name] = given[i];
   Graph graph;
@@ -119,7 +123,8 @@ CaseResult run_case(const fs::path& folder, double rtol, double atol) {
   try {
     const Graph model = load_onnx(folder / "model.onnx");
     for (int k = 0; fs::exists(folder / fmt::format("test_data_set_{}", k)); ++k) {
-      const CaseResult result = run_data_set(model, folder / fmt::format("test_data_set_{}", k), rtol, atol);
+      const CaseResult result =
+          run_data_set(model, folder / fmt::format("test_data_set_{}", k), rtol, atol);
       if (result.outcome != Outcome::passed) return result;
     }
     return {Outcome::passed, ""};

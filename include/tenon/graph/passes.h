@@ -12,7 +12,8 @@ namespace tenon {
 /// of the node's output value in `graph`. The node need not be among graph.nodes.
 using Evaluator = std::function<Array(const Graph& graph, const Node& node)>;
 
-/// Runs the node's own formula in the interpreter: exact, and quick enough for weights of some million elements.
+/// Runs the node's own formula in the interpreter: exact, and quick enough for weights of some
+/// million elements.
 Evaluator formula_evaluator();
 
 /// What a user says of a model's inputs ahead of time.
@@ -44,8 +45,8 @@ struct SimplifyOptions {
   bool verify = false;            // verify_graph after each pass
 };
 
-/// Runs the passes on a canonical graph in the order of src/graph/passes/passes.cpp, where each is described. UserError for
-/// an unknown name in `skip`.
+/// Runs the passes on a canonical graph in the order of src/graph/passes/passes.cpp, where each is
+/// described. UserError for an unknown name in `skip`.
 Graph simplify_graph(Graph graph, const Evaluator& evaluate, const SimplifyOptions& options = {});
 
 }  // namespace tenon

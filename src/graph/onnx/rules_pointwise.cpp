@@ -83,7 +83,8 @@ void resolve_bit_shift(Resolver& r) {
     r.fail("direction is \"" + direction + "\", it must be LEFT or RIGHT");
   const ValueId x = r.input(0), by = r.input(1), zero = r.scalar_like(x, 0);
   const bool left = direction == "LEFT", is_signed = is_signed_int(r.type(x));
-  // By the width or more, or by less than nothing: all bits are gone, but for the copies of the sign.
+  // By the width or more, or by less than nothing: all bits are gone, but for the copies of the
+  // sign.
   ValueId inside = r.emit("Less", {by, r.scalar_like(by, 8 * byte_size(r.type(x)))});
   if (is_signed) inside = r.emit("And", {inside, r.emit("GreaterOrEqual", {by, zero})});
   const ValueId amount = r.emit("Where", {inside, by, zero});

@@ -19,8 +19,8 @@ struct Chain {
   ValueId last = kAbsent;
 };
 
-Chain affine_chain(const Graph& graph, const std::vector<std::vector<int>>& readers, const Node& linear, int axis,
-                   int64_t channels) {
+Chain affine_chain(const Graph& graph, const std::vector<std::vector<int>>& readers,
+                   const Node& linear, int axis, int64_t channels) {
   const auto n = static_cast<size_t>(channels);
   Chain chain{{}, std::vector<double>(n, 1.0), std::vector<double>(n, 0.0), linear.outputs[0]};
   for (;;) {
@@ -59,15 +59,16 @@ Array scaled_weights(const Array& weights, int axis, const std::vector<double>& 
 }
 
 /// Folds what follows graph.nodes[i], if anything does. The nodes folded away are marked in `drop`.
-bool fold_into(Graph& graph, const std::vector<std::vector<int>>& readers, size_t i, std::vector<bool>& drop,
-               std::vector<std::pair<size_t, Chain>>& shifts) {
+bool fold_into(Graph& graph, const std::vector<std::vector<int>>& readers, size_t i,
+               std::vector<bool>& drop, std::vector<std::pair<size_t, Chain>>& shifts) {
   Node& node = graph.nodes[i];
   const Operator& row = operator_of(node);
   const auto shape = row.linear ? row.linear(node, input_infos(graph, node)) : std::nullopt;
   if (!shape) return false;
   const ValueId weights = node.inputs[static_cast<size_t>(shape->weight_input)];
   if (!graph.is_constant(weights)) return false;
-  const int64_t channels = graph.value(node.outputs[0]).shape()[static_cast<size_t>(shape->output_axis)];
+  const int64_t channels =
+      graph.value(node.outputs[0]).shape()[static_cast<size_t>(shape->output_axis)];
   Chain chain = affine_chain(graph, readers, node, shape->output_axis, channels);
   if (chain.nodes.empty() || !all_finite(chain.scale) || !all_finite(chain.shift)) return false;
   const bool unscaled = all_equal(chain.scale, 1.0);
@@ -89,15 +90,17 @@ Graph fold_affine(Graph graph, const Evaluator&) {
   std::vector<bool> drop(graph.nodes.size(), false);
   std::vector<std::pair<size_t, Chain>> shifts;
   for (size_t i = 0; i < drop.size(); ++i) fold_into(graph, readers, i, drop, shifts);
-  // What is left after the linear node is its shift, which writes the chain's last value. From the back, so that
-  // positions stay right.
+  // What is left after the linear node is its shift, which writes the chain's last value. From the
+  // back, so that positions stay right.
   for (auto at = shifts.rbegin(); at != shifts.rend(); ++at) {
     const auto& [i, chain] = *at;
     const ValueId linear = graph.nodes[i].outputs[0];
-    const int axis = operator_of(graph.nodes[i]).linear(graph.nodes[i], input_infos(graph, graph.nodes[i]))->output_axis;
+    const int axis = operator_of(graph.nodes[i])
+                         .linear(graph.nodes[i], input_infos(graph, graph.nodes[i]))
+                         ->output_axis;
     const size_t before = graph.nodes.size();
-    const ValueId shifted = insert_affine(graph, i + 1, linear, axis,
-                                          std::vector<double>(chain.shift.size(), 1.0), chain.shift);
+    const ValueId shifted = insert_affine(
+        graph, i + 1, linear, axis, std::vector<double>(chain.shift.size(), 1.0), chain.shift);
     const size_t added = graph.nodes.size() - before;
     drop.insert(drop.begin() + static_cast<ptrdiff_t>(i) + 1, added, false);
     for (size_t k = i; k <= i + added; ++k)

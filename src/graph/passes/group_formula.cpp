@@ -62,12 +62,15 @@ class FormulaBuilder {
   Tensor parameter(ValueId id) {
     const Value& value = graph_.value(id);
     const bool constant = value.constant.has_value();
-    std::string name = fmt::format("{}{}", constant ? "w" : "x", constant ? constants_++ : inputs_++);
+    std::string name =
+        fmt::format("{}{}", constant ? "w" : "x", constant ? constants_++ : inputs_++);
     parameter_of_[name] = id;
-    return constant ? tenon::constant(name, *value.type, value.shape()) : input(name, *value.type, value.shape());
+    return constant ? tenon::constant(name, *value.type, value.shape())
+                    : input(name, *value.type, value.shape());
   }
 
-  /// The value as a tensor: a parameter, the formula of its node, or one stage for a tree of pointwise nodes.
+  /// The value as a tensor: a parameter, the formula of its node, or one stage for a tree of
+  /// pointwise nodes.
   Tensor tensor(ValueId id) {
     auto known = tensors_.find(id);
     if (known != tensors_.end()) return known->second;
@@ -76,7 +79,8 @@ class FormulaBuilder {
       made = map_stage(id);
     } else if (const Node* here = made_here(id)) {
       std::vector<Tensor> inputs;
-      for (ValueId input : here->inputs) inputs.push_back(input == kAbsent ? Tensor() : tensor(input));
+      for (ValueId input : here->inputs)
+        inputs.push_back(input == kAbsent ? Tensor() : tensor(input));
       made = node_formula(*here, inputs, lower_case(here->op));
     } else {
       made = parameter(id);
@@ -93,8 +97,10 @@ class FormulaBuilder {
     return compute(name, axes, element(id, id, indices_of(axes), elements));
   }
 
-  /// One element of `id` at the indices of stage `root`, pointwise nodes of the group's own written out.
-  Expr element(ValueId id, ValueId root, const std::vector<Expr>& indices, std::map<ValueId, Expr>& elements) {
+  /// One element of `id` at the indices of stage `root`, pointwise nodes of the group's own written
+  /// out.
+  Expr element(ValueId id, ValueId root, const std::vector<Expr>& indices,
+               std::map<ValueId, Expr>& elements) {
     auto known = elements.find(id);
     if (known != elements.end()) return known->second;
     const Node* here = pointwise_here(id);
@@ -122,6 +128,8 @@ class FormulaBuilder {
 
 }  // namespace
 
-GroupFormula group_formula(const Graph& graph, const Group& group) { return FormulaBuilder(graph, group).build(); }
+GroupFormula group_formula(const Graph& graph, const Group& group) {
+  return FormulaBuilder(graph, group).build();
+}
 
 }  // namespace tenon

@@ -13,12 +13,14 @@ namespace {
 constexpr int kNoGroup = -1;
 constexpr size_t kMostNodes = 32;  // keeps one kernel's expressions readable and quick to compile
 
-/// Immediate post-dominator of each node: the first node that all paths from it to the graph's outputs share; `exit` when
-/// there is none.
+/// Immediate post-dominator of each node: the first node that all paths from it to the graph's
+/// outputs share; `exit` when there is none.
 class PostDominators {
  public:
   explicit PostDominators(const Graph& graph, const std::vector<std::vector<int>>& readers)
-      : exit_(static_cast<int>(graph.nodes.size())), next_(graph.nodes.size(), exit_), depth_(graph.nodes.size() + 1, 0) {
+      : exit_(static_cast<int>(graph.nodes.size())),
+        next_(graph.nodes.size(), exit_),
+        depth_(graph.nodes.size() + 1, 0) {
     for (int i = exit_ - 1; i >= 0; --i) {
       const ValueId out = graph.nodes[at(i)].outputs[0];
       int meet = is_graph_output(graph, out) ? exit_ : kNone;
@@ -51,7 +53,10 @@ class PostDominators {
 class Grouper {
  public:
   explicit Grouper(const Graph& graph)
-      : graph_(graph), readers_(consumers(graph)), producer_(producers(graph)), post_(graph, readers_),
+      : graph_(graph),
+        readers_(consumers(graph)),
+        producer_(producers(graph)),
+        post_(graph, readers_),
         group_of_(graph.nodes.size(), kNoGroup) {}
 
   std::vector<Group> fuse() {
@@ -71,7 +76,8 @@ class Grouper {
     for (size_t i = 0; i < graph_.nodes.size(); ++i)
       if (group_of_[i] != kNoGroup) groups_[at(group_of_[i])].nodes.push_back(static_cast<int>(i));
     for (Group& group : groups_) describe(group);
-    // By position of the output: a group reads only outputs of groups, and those stand ahead of its own.
+    // By position of the output: a group reads only outputs of groups, and those stand ahead of its
+    // own.
     std::sort(groups_.begin(), groups_.end(),
               [](const Group& a, const Group& b) { return a.nodes.back() < b.nodes.back(); });
     return std::move(groups_);
@@ -95,15 +101,18 @@ class Grouper {
   void start(int anchor) {
     const int id = open(anchor);
     if (kind_of(anchor) != OperatorKind::pointwise) extend_behind(id, anchor);
-    if (kind_of(anchor) == OperatorKind::pointwise || operator_of(node(anchor)).single_pass) extend_before(id, anchor);
+    if (kind_of(anchor) == OperatorKind::pointwise || operator_of(node(anchor)).single_pass)
+      extend_before(id, anchor);
   }
 
-  /// Takes the region between `anchor` and its post-dominator as long as it is pointwise and of the anchor's shape.
+  /// Takes the region between `anchor` and its post-dominator as long as it is pointwise and of the
+  /// anchor's shape.
   void extend_behind(int id, int anchor) {
     const std::vector<int64_t> shape = shape_of(anchor);
     for (int last = anchor; !post_.ends(last); last = post_.next(last)) {
       std::set<int> region;
-      if (!collect(last, post_.next(last), shape, region) || size_ + region.size() > kMostNodes) return;
+      if (!collect(last, post_.next(last), shape, region) || size_ + region.size() > kMostNodes)
+        return;
       for (int i : region) group_of_[at(i)] = id;
       size_ += region.size();
     }
@@ -117,7 +126,9 @@ class Grouper {
       open.pop_back();
       if (i == to) continue;
       for (int reader : readers_[at(node(i).outputs[0])]) {
-        if (kind_of(reader) != OperatorKind::pointwise || !free(reader) || shape_of(reader) != shape) return false;
+        if (kind_of(reader) != OperatorKind::pointwise || !free(reader) ||
+            shape_of(reader) != shape)
+          return false;
         if (region.insert(reader).second) open.push_back(reader);
       }
     }
@@ -147,7 +158,8 @@ class Grouper {
     const bool pointwise = row.kind == OperatorKind::pointwise && shape_of(p) == shape;
     if (!pointwise && !row.in_place) return false;
     const std::vector<int>& list = readers_[at(node(p).outputs[0])];
-    return std::all_of(list.begin(), list.end(), [&](int reader) { return group_of_[at(reader)] == id; });
+    return std::all_of(list.begin(), list.end(),
+                       [&](int reader) { return group_of_[at(reader)] == id; });
   }
 
   void describe(Group& group) const {

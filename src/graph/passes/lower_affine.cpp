@@ -20,8 +20,10 @@ Graph lower_affine(Graph graph, const Evaluator&) {
     const auto map = row.affine(graph, node, kChannelAxis, shape[kChannelAxis]);
     if (!map) continue;
     const size_t before = graph.nodes.size();
-    const ValueId out = insert_affine(graph, i + 1, map->data, kChannelAxis, map->scale, map->shift);
-    if (out == map->data) continue;  // the identity: remove_identities does not know it, keep the node
+    const ValueId out =
+        insert_affine(graph, i + 1, map->data, kChannelAxis, map->scale, map->shift);
+    if (out == map->data)
+      continue;  // the identity: remove_identities does not know it, keep the node
     const size_t added = graph.nodes.size() - before;
     graph.nodes[i + added].outputs[0] = node.outputs[0];
     graph.nodes.erase(graph.nodes.begin() + static_cast<ptrdiff_t>(i));

@@ -25,7 +25,8 @@ std::vector<ValueId> first_equal_constants(const Graph& graph) {
     first[i] = id;
     if (!graph.values[i].constant) continue;
     const Array& array = *graph.values[i].constant;
-    std::vector<ValueId>& bucket = by_hash[hash_bytes(array.raw(), static_cast<size_t>(array.bytes()))];
+    std::vector<ValueId>& bucket =
+        by_hash[hash_bytes(array.raw(), static_cast<size_t>(array.bytes()))];
     for (ValueId other : bucket)
       if (first[i] == id && same_elements(array, *graph.value(other).constant)) first[i] = other;
     if (first[i] == id) bucket.push_back(id);

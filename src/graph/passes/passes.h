@@ -5,21 +5,26 @@
 
 namespace tenon {
 
-// The passes on canonical graphs, one file each. All take the evaluator, which only fold_constants uses.
+// The passes on canonical graphs, one file each. All take the evaluator, which only fold_constants
+// uses.
 
 /// fold_constants
 ///   y = Transpose(w) with constant w   ->   constant y
-/// A node whose inputs are all constant is computed now, unless that would blow up memory (an expanded scalar).
+/// A node whose inputs are all constant is computed now, unless that would blow up memory (an
+/// expanded scalar).
 Graph fold_constants(Graph graph, const Evaluator& evaluate);
 
 /// fold_affine
-///   y = Conv(x, w); z = BatchNormalization(y, s, b, m, v)   ->   y = Conv(x, w * s'[c]); z = Add(y, b'[c])
-/// Scales and shifts per output channel that follow a linear node with constant weights become part of the weights and one
-/// shift. Computed in double. Not where another node reads the linear node's output, nor where a number is not finite.
+///   y = Conv(x, w); z = BatchNormalization(y, s, b, m, v)   ->   y = Conv(x, w * s'[c]); z =
+///   Add(y, b'[c])
+/// Scales and shifts per output channel that follow a linear node with constant weights become part
+/// of the weights and one shift. Computed in double. Not where another node reads the linear node's
+/// output, nor where a number is not finite.
 Graph fold_affine(Graph graph, const Evaluator&);
 
 /// lower_affine
-///   y = BatchNormalization(x, s, b, m, v), all constant   ->   t = Mul(x, s'[c]); y = Add(t, b'[c])
+///   y = BatchNormalization(x, s, b, m, v), all constant   ->   t = Mul(x, s'[c]); y = Add(t,
+///   b'[c])
 /// What fold_affine left: no square root and division per element.
 Graph lower_affine(Graph graph, const Evaluator&);
 

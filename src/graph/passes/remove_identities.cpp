@@ -13,8 +13,8 @@ bool is_identity(const Graph& graph, const Node& node) {
   return row.identity != nullptr && row.identity(node, input_infos(graph, node));
 }
 
-/// Makes the producer of `in` write `out`, so that a graph output keeps its name. False when `in` has no producer of its
-/// own to do so.
+/// Makes the producer of `in` write `out`, so that a graph output keeps its name. False when `in`
+/// has no producer of its own to do so.
 bool produce_directly(Graph& graph, ValueId in, ValueId out) {
   if (is_graph_output(graph, in)) return false;
   for (Node& node : graph.nodes)

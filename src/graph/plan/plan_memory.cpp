@@ -16,7 +16,9 @@ using Place = MemoryPlan::Place;
 /// Inputs, constants and group outputs are roots; a view has the root of what it views.
 std::vector<Home> assign_roots(const Graph& graph, const std::vector<Group>& groups) {
   std::vector<Home> homes(graph.values.size());
-  const auto set = [&](ValueId id, Place place) { homes[static_cast<size_t>(id)] = {place, 0, id}; };
+  const auto set = [&](ValueId id, Place place) {
+    homes[static_cast<size_t>(id)] = {place, 0, id};
+  };
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (graph.values[i].constant) set(static_cast<ValueId>(i), Place::constant);
   for (ValueId id : graph.inputs) set(id, Place::input);
@@ -24,7 +26,8 @@ std::vector<Home> assign_roots(const Graph& graph, const std::vector<Group>& gro
   for (const Node& node : graph.nodes)  // in order, so that a view of a view finds its root
     if (operator_of(node).kind == OperatorKind::view)
       homes[static_cast<size_t>(node.outputs[0])] = homes[static_cast<size_t>(node.inputs[0])];
-  // A graph output that a group writes needs no place of its own, unless two outputs are one memory.
+  // A graph output that a group writes needs no place of its own, unless two outputs are one
+  // memory.
   for (ValueId id : graph.outputs) {
     Home& home = homes[static_cast<size_t>(id)];
     if (home.root == id && home.place == Place::arena) home.place = Place::output;
@@ -55,7 +58,8 @@ MemoryPlan plan_memory(const Graph& graph, const std::vector<Group>& groups) {
     life_of[static_cast<size_t>(group.output)] = static_cast<int>(lives.size());
     lives.push_back({checked_bytes(*out.type, out.shape(), out.name), step, step});
   }
-  for (ValueId id : graph.outputs) read_at(id, end);  // views that are outputs are copied out at the end
+  for (ValueId id : graph.outputs)
+    read_at(id, end);  // views that are outputs are copied out at the end
   const ArenaLayout layout = place_buffers(lives);
   for (Home& home : plan.homes)
     if (home.place == Place::arena)
