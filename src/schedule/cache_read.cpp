@@ -85,30 +85,50 @@ Stage copy_stage(const std::string& name, const Buffer& copy, const Buffer& from
   return out;
 }
 
-/// Does the box lie inside what the writers of a buffer that lives in a loop compute there? Buffers
-/// outside all loops are whole.
+bool holds_in(const std::vector<Expr>& conditions, const Expr& condition) {
+  return std::any_of(conditions.begin(), conditions.end(),
+                     [&](const Expr& c) { return structural_equal(c, condition); });
+}
+
+/// The copy reads all of the box, so every element of it must have been written. A buffer outside
+/// all loops of its writers is complete; of one that lives in a loop its writer makes a box, and
+/// the copy's must lie inside that.
 void check_computed(const Program& program, const StagePath& reader, const LoopBox& box,
                     const Buffer& buffer, const std::string& mark) {
   const size_t lives_in = loops_round_allocate(program, buffer).size();
-  if (lives_in == 0) return;
-  BoxBuilder computed(buffer->shape);
-  for (const StagePath& w : writers_of(program, buffer))
-    computed.add(w, lives_in, {over_loops(*w.stage, w.stage->indices)});
-  const LoopBox there = computed.finish();
+  const std::vector<StagePath> writers = writers_of(program, buffer);
+  if (lives_in == 0 || writers.empty()) return;
+  const LoopBox there = exact_box(writers.back(), lives_in);
+  for (const Expr& c : there.conditions)
+    if (!holds_in(box.conditions, c))
+      refuse(fmt::format("{} is computed only where {}, and \"{}\" is not known to run only there",
+                         buffer->name, print(c), reader.stage->name),
+             "cache it at another loop", mark);
   Simplifier math = math_for(reader);
-  const Guards guards = affine_guards({reader.stage->spatial_guard}, math);
+  const Guards guards = affine_guards(box.conditions, math);
   for (size_t d = 0; d < box.dims.size(); ++d) {
-    if (there.dims[d].whole) continue;
     const Interval apart = bounds(box.dims[d].min - there.dims[d].min, math, guards);
     const auto have = as_int(there.dims[d].extent), need = as_int(box.dims[d].extent);
-    if (!box.dims[d].whole && have && need && apart.bounded() && *apart.min >= 0 &&
-        *apart.max + *need <= *have)
-      continue;
+    if (have && need && apart.bounded() && *apart.min >= 0 && *apart.max + *need <= *have) continue;
     refuse(fmt::format("only a part of {} is computed there, and it cannot be proved that "
                        "dimension {} of the copy lies "
                        "inside it",
                        buffer->name, d),
            "cache it at another loop", mark);
+  }
+}
+
+/// No writer comes after the reader in a loop that both are in: then the buffer is still incomplete
+/// where it is read.
+void check_complete(const Program& program, const StagePath& reader, const Buffer& buffer,
+                    const std::string& mark) {
+  bool after = false;
+  for (const StagePath& p : stage_paths(program.body)) {
+    if (after && writes(*p.stage, buffer) && !p.loops.empty() && is_under(reader, p.loops[0]))
+      refuse(fmt::format("stage \"{}\" writes {} after stage \"{}\" has read it, in one loop",
+                         p.stage->name, buffer->name, reader.stage->name),
+             {}, mark);
+    after = after || p.stage->name == reader.stage->name;
   }
 }
 
@@ -169,13 +189,15 @@ Program CacheRead::apply(const Program& program, const Target& target) const {
 
   BoxBuilder builder(from->shape);
   if (first > 0) builder.add(path, first, loads);
-  const LoopBox box = builder.finish();
+  LoopBox box = builder.finish();
+  Simplifier math = math_for(path);
+  box.conditions = outer_conditions(path.stage->spatial_guard, path, first, math);
+  check_complete(program, path, from, mark);
   check_computed(program, path, box, from, mark);
 
   const std::string copy_name = fresh_name(program, buffer + ".cache");
   BufferNode node{copy_name, from->dtype, from->shape, scope, layout, nullptr};
   const Buffer copy(std::move(node));
-  Simplifier math = math_for(path);
   const Stmt nest = nest_over_box(
       copy_stage(copy_name, copy, from, dim_names(program, *path.stage, from)), box, math);
 

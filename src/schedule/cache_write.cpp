@@ -87,7 +87,11 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
   if (scope == Scope::shared || scope == Scope::local)
     refuse(fmt::format("target {} has no {} memory", target.name, name(scope)),
            "use Scope::global or Scope::reg", mark);
-  const LoopBox box = exact_box(path, first);
+  LoopBox box = exact_box(path, first);
+  // Where a guard on the reduction fails for the whole iteration, nothing happens to the elements.
+  Simplifier math = math_for(path);
+  for (const Expr& c : outer_conditions(old.reduce_guard, path, first, math))
+    box.conditions.push_back(c);
   const std::vector<const For*> reductions = enclosing_reductions(path, first);
   for (const For* l : reductions)
     if (!old.init.empty() && extent_of(*l).value_or(0) < 1)
@@ -100,7 +104,6 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
   for (Buffer& b : work.outputs)
     b = Buffer(fresh_name(program, b->name + ".cache"), b->dtype, b->shape, scope);
   const bool partial = old.combiner && (old.init.empty() || !reductions.empty());
-  Simplifier math = math_for(path);
   Stmt load_in;
   if (partial) {
     load_in =

@@ -37,9 +37,16 @@ void check_producer(const Program& program, const Stage& stage) {
         "inline before the stages that caches make");
 }
 
-bool exists_in(const Program& program, const StagePath& reader, const Buffer& buffer) {
-  if (!reader.loops.empty()) return exists_at(program, reader.loops.back()->var, buffer);
-  return loops_round_allocate(program, buffer).empty();
+/// Every reader comes after the stage; one before it reads what an earlier iteration of a common
+/// loop left.
+void check_order(const Program& program, const Stage& stage) {
+  for (const StagePath& p : stage_paths(program.body)) {
+    if (p.stage->name == stage.name) return;
+    for (const Buffer& b : stage.outputs)
+      if (reads(*p.stage, b))
+        refuse(fmt::format("stage \"{}\" reads {} before \"{}\" writes it again", p.stage->name,
+                           b->name, stage.name));
+  }
 }
 
 /// The reader with each load of an output replaced by the producer's value at its indices.
@@ -67,11 +74,12 @@ Program ComputeInline::apply(const Program& program, const Target&) const {
   const StagePath path = find_stage(program, stage);
   const Stage& producer = *path.stage;
   check_producer(program, producer);
+  check_order(program, producer);
   Program out = program;
   for (const Buffer& b : producer.outputs)
     for (const StagePath& reader : readers_of(program, b))
       for (const Buffer& input : inputs_of(producer))
-        if (!exists_in(program, reader, input))
+        if (!exists_for(program, reader.stage->name, input))
           refuse(fmt::format(
               "stage \"{}\" reads {}, which does not exist where its reader \"{}\" stands", stage,
               input->name, reader.stage->name));

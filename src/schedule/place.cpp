@@ -105,15 +105,33 @@ bool holds_loop(const Stmt& s, const Var& var) {
 
 }  // namespace
 
-bool exists_at(const Program& program, const Var& loop, const Buffer& buffer) {
+namespace {
+
+/// A parameter, or allocated round something that `holds` finds.
+bool exists_where(const Program& program, const Buffer& buffer,
+                  const std::function<bool(const Stmt&)>& holds) {
   for (const Param& p : program.params)
     if (p.buffer == buffer) return true;
   bool exists = false;
   std::vector<const For*> loops;
   walk_allocates(program.body, loops, [&](const Allocate& a, const std::vector<const For*>&) {
-    exists = exists || (a.buffer == buffer && holds_loop(a.body, loop));
+    exists = exists || (a.buffer == buffer && holds(a.body));
   });
   return exists;
+}
+
+}  // namespace
+
+bool exists_at(const Program& program, const Var& loop, const Buffer& buffer) {
+  return exists_where(program, buffer, [&](const Stmt& body) { return holds_loop(body, loop); });
+}
+
+bool exists_for(const Program& program, const std::string& stage, const Buffer& buffer) {
+  return exists_where(program, buffer, [&](const Stmt& body) {
+    const std::vector<StagePath> paths = stage_paths(body);
+    return std::any_of(paths.begin(), paths.end(),
+                       [&](const StagePath& p) { return p.stage->name == stage; });
+  });
 }
 
 std::vector<const For*> loops_round_allocate(const Program& program, const Buffer& buffer) {
@@ -179,7 +197,12 @@ Program sink_allocate(const Program& program, const StagePath& path, size_t last
     const For* loop = path.loops[n];
     const bool inside = std::all_of(users.begin(), users.end(),
                                     [&](const StagePath& p) { return is_under(p, loop); });
-    if (!inside || loop->mark == LoopMark::vectorize || conflict_on_buffer(path, n, buffer)) break;
+    const bool reduces = std::any_of(users.begin(), users.end(), [&](const StagePath& p) {
+      return binds_reduce(*p.stage, loop->var);
+    });
+    if (!inside || reduces || loop->mark == LoopMark::vectorize ||
+        conflict_on_buffer(path, n, buffer))
+      break;
     deepest = loop;
   }
   if (!deepest) return program;

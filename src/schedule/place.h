@@ -25,6 +25,8 @@ bool is_under(const StagePath& path, const For* loop);
 /// Buffers that exist inside the loop: parameters and those allocated round it (in its own body:
 /// not).
 bool exists_at(const Program& program, const Var& loop, const Buffer& buffer);
+/// The same where a stage stands.
+bool exists_for(const Program& program, const std::string& stage, const Buffer& buffer);
 /// The loops from the outside in that enclose the buffer's Allocate; empty for parameters.
 std::vector<const For*> loops_round_allocate(const Program& program, const Buffer& buffer);
 
@@ -38,7 +40,8 @@ Stmt surround_body(const Stmt& root, const Var& loop, const std::vector<Buffer>&
                    const Stmt& before, const Stmt& after);
 
 /// Moves the buffer's Allocate into the loops of `path` as far as all accesses are inside and no
-/// two iterations share an element, at most into path.loops[last].
+/// two iterations share an element, at most into path.loops[last]; never into a reduction loop of a
+/// user, whose init runs above it.
 Program sink_allocate(const Program& program, const StagePath& path, size_t last,
                       const Buffer& buffer);
 

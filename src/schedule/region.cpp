@@ -49,6 +49,17 @@ std::optional<Span> span_of(const Expr& index, const std::vector<const For*>& in
 
 Simplifier math_for(const StagePath& path) { return Simplifier(loop_ranges(path.loops)); }
 
+std::vector<Expr> outer_conditions(const Expr& guard, const StagePath& path, size_t first_inside,
+                                   Simplifier& math) {
+  std::vector<Expr> out;
+  for (const Expr& c : conjuncts(guard)) {
+    const Expr simple = math.simplify(c);  // a loop of one iteration is gone
+    if (!is_true(simple) && !uses_any(simple, loops_from(path, first_inside)))
+      out.push_back(simple);
+  }
+  return out;
+}
+
 std::vector<Expr> over_loops(const Stage& stage, std::vector<Expr> indices) {
   VarMap bindings;
   for (const AxisBinding& b : stage.axes) bindings.emplace(b.axis.var, b.value);
@@ -142,6 +153,14 @@ bool same_terms(const Affine& a, const Affine& b) {
                      [&](const Affine::Term& t) { return b.coefficient(t.atom) == t.coefficient; });
 }
 
+/// form < size, or form >= 0.
+bool keeps_in_domain(const GuardUse& g, const Affine& form, int64_t size) {
+  if (g.forms.size() != 1) return false;
+  const Affine& f = g.forms[0];
+  return (same_terms(f, form) && f.constant == form.constant - size + 1) ||
+         (same_terms(f * -1, form) && -f.constant == form.constant);
+}
+
 /// Values 0, 1, ... that the inner part of a dimension takes, each: terms are sorted by
 /// coefficient, and every term starts where the ones before it end (x.o*f + x.i), guards cut off at
 /// the top.
@@ -216,18 +235,17 @@ LoopBox exact_box(const StagePath& path, size_t first_inside) {
     const std::optional<int64_t> size = as_int(stage.outputs[0]->shape[d]);
     if (form.overflow || !size) radix.fail(d);
     box.dims.push_back({split.outer, int_imm(radix.extent(d, split.inner)), false});
-    for (GuardUse& g : guards)  // the guard that keeps the dimension inside its domain
-      g.used = g.used || (g.forms.size() == 1 && same_terms(g.forms[0], form) &&
-                          g.forms[0].constant == form.constant - *size + 1);
+    for (GuardUse& g : guards) g.used = g.used || keeps_in_domain(g, form, *size);
   }
   for (const GuardUse& g : guards) {
     if (g.used) continue;
-    if (uses_any(g.condition, inside))
+    const Expr simple = math.simplify(g.condition);
+    if (uses_any(simple, inside))
       refuse(fmt::format("it cannot be proved that stage \"{}\" writes exactly a box there: it "
                          "runs only where {}",
                          stage.name, print(g.condition)),
              "do it before the loops inside are split with a rest, or at another loop");
-    box.conditions.push_back(g.condition);
+    box.conditions.push_back(simple);
   }
   return box;
 }

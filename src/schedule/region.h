@@ -21,6 +21,11 @@ struct LoopBox {
 /// Ranges of all loops that can occur in a stage's bindings.
 Simplifier math_for(const StagePath& path);
 
+/// Conjuncts of a guard that hold or fail for whole iterations of the loop before position
+/// `first_inside`.
+std::vector<Expr> outer_conditions(const Expr& guard, const StagePath& path, size_t first_inside,
+                                   Simplifier& math);
+
 /// Indices over the loops instead of the stage's axes.
 std::vector<Expr> over_loops(const Stage& stage, std::vector<Expr> indices);
 

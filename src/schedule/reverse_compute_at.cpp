@@ -42,6 +42,11 @@ class Mover {
   void check_inputs() {
     const size_t here = top_nest(program_, path_.stage->name);
     bool joined = false;
+    for (const Buffer& b : consumer_.stage->outputs)
+      if (!exists_at(program_, place_->var, b))
+        refuse(fmt::format("stage \"{}\" writes {}, which does not exist at loop \"{}\"", name(),
+                           b->name, place_->var.name()),
+               {}, mark());
     for (const Buffer& b : inputs_of(*consumer_.stage)) {
       std::vector<StagePath> inside;
       for (StagePath& w : writers_of(program_, b)) {
@@ -111,6 +116,10 @@ class Mover {
   void check_writer(const StagePath& writer, const Buffer& buffer) {
     for (size_t n = 0; n <= at_; ++n) {
       const For& loop = *writer.loops[n];
+      if (extent_of(loop).value_or(0) < 1)
+        refuse(fmt::format("loop \"{}\" outside may be empty, and then \"{}\" would not run",
+                           loop.var.name(), name()),
+               "choose a loop outside it", mark());
       const bool spatial = binds(*writer.stage, loop.var) && !binds_reduce(*writer.stage, loop.var);
       if (spatial) {
         if (auto why = conflict_on_buffer(writer, n, buffer))
@@ -120,11 +129,6 @@ class Mover {
       if (loop.kind == AxisKind::spatial && !is_const(loop.extent, 1))
         refuse(fmt::format("stage \"{}\" is computed anew in each iteration of \"{}\"",
                            writer.stage->name, loop.var.name()),
-               "choose a loop outside it", mark());
-      if (extent_of(loop).value_or(0) < 1)
-        refuse(fmt::format(
-                   "the reduction loop \"{}\" outside may be empty, and then \"{}\" would not run",
-                   loop.var.name(), name()),
                "choose a loop outside it", mark());
       add_condition(Expr(loop.var) == loop.extent - int_imm(1));
     }

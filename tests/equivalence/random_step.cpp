@@ -1,0 +1,132 @@
+#include "random_step.h"
+
+#include <tenon/ir/visit.h>
+
+namespace tenon {
+namespace {
+
+template <class T>
+const T& one_of(const std::vector<T>& all, Rng& rng) {
+  return all[static_cast<size_t>(rng.below(static_cast<int64_t>(all.size())))];
+}
+
+std::string random_loop(const StagePath& path, Rng& rng) {
+  return path.loops.empty() ? "i" : one_of(path.loops, rng)->var.name();
+}
+
+std::vector<Buffer> loaded_by(const Stage& stage) {
+  std::vector<Buffer> out;
+  for (const Expr& e : stage.values)
+    walk(e, [&](const Expr& part) {
+      if (const Load* l = part.as<Load>()) out.push_back(l->buffer);
+      return true;
+    });
+  return out;
+}
+
+Primitive random_reorder(const StagePath& path, Rng& rng) {
+  Reorder step{path.stage->name, {}};
+  std::vector<std::string> loops;
+  for (const For* l : path.loops) loops.push_back(l->var.name());
+  while (!loops.empty() && (step.loops.size() < 2 || rng.chance(0.5))) {
+    const auto n = rng.below(static_cast<int64_t>(loops.size()));
+    step.loops.push_back(loops[static_cast<size_t>(n)]);
+    loops.erase(loops.begin() + n);
+  }
+  return step;
+}
+
+Primitive random_fuse(const StagePath& path, Rng& rng) {
+  if (path.loops.size() < 2) return Fuse{path.stage->name, "i", "j"};
+  const auto n = static_cast<size_t>(rng.below(static_cast<int64_t>(path.loops.size()) - 1));
+  return Fuse{path.stage->name, path.loops[n]->var.name(), path.loops[n + 1]->var.name()};
+}
+
+Primitive random_cache_read(const StagePath& path, Rng& rng) {
+  const std::vector<Buffer> buffers = loaded_by(*path.stage);
+  CacheRead step{path.stage->name, buffers.empty() ? "X" : one_of(buffers, rng)->name,
+                 random_loop(path, rng)};
+  if (rng.chance(0.2)) step.at = "root";
+  if (!buffers.empty() && one_of(buffers, rng)->shape.size() == 2 && rng.chance(0.3))
+    step.layout = {{1, 4, 0}, {0, 1, 0}, {1, 1, 4}};
+  return step;
+}
+
+/// A stage to a loop of one that it reads from or is read by.
+Primitive random_move(const std::vector<StagePath>& stages, Rng& rng) {
+  struct Link {
+    const StagePath *from, *to;
+  };
+  std::vector<Link> links;
+  for (const StagePath& a : stages)
+    for (const StagePath& b : stages)
+      for (const Buffer& loaded : loaded_by(*b.stage))
+        for (const Buffer& stored : a.stage->outputs)
+          if (loaded == stored && a.stage != b.stage) links.push_back({&a, &b});
+  if (links.empty()) return ComputeAt{"P", "C", "i"};
+  const Link& l = one_of(links, rng);
+  if (rng.chance(0.5))
+    return ComputeAt{l.from->stage->name, l.to->stage->name, random_loop(*l.to, rng)};
+  return ReverseComputeAt{l.to->stage->name, l.from->stage->name, random_loop(*l.from, rng)};
+}
+
+Primitive random_mark(const StagePath& path, Rng& rng) {
+  const std::string& stage = path.stage->name;
+  const std::string loop = random_loop(path, rng);
+  switch (rng.below(5)) {
+    case 0:
+    case 1:
+      return Parallel{stage, loop};
+    case 2:
+      return Vectorize{stage, loop, rng.chance(0.6) ? Tail::mask : Tail::exact};
+    case 3:
+      return Unroll{stage, loop};
+    default:
+      return Partition{stage, loop};
+  }
+}
+
+}  // namespace
+
+Primitive random_step(const Schedule& s, Rng& rng) {
+  const std::vector<StagePath> stages = stage_paths(s.program().body);
+  const StagePath& path = one_of(stages, rng);
+  const std::string& stage = path.stage->name;
+  switch (rng.below(20)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+      return Split{stage, random_loop(path, rng), rng.between(1, 9),
+                   rng.chance(0.9) ? Tail::guard : Tail::exact};
+    case 4:
+      return Tile{stage, random_loop(path, rng), random_loop(path, rng), rng.between(2, 5),
+                  rng.between(2, 5)};
+    case 5:
+    case 6:
+      return random_fuse(path, rng);
+    case 7:
+    case 8:
+      return random_reorder(path, rng);
+    case 9:
+    case 10:
+      return random_mark(path, rng);
+    case 11:
+    case 12:
+    case 13:
+      return random_move(stages, rng);
+    case 14:
+      return ComputeInline{stage};
+    case 15:
+    case 16:
+      return random_cache_read(path, rng);
+    case 17:
+      return CacheWrite{stage, random_loop(path, rng)};
+    case 18:
+      return DecomposeReduction{stage, random_loop(path, rng)};
+    default:
+      return SetScope{path.stage->outputs[0]->name, Scope::reg};
+  }
+}
+
+}  // namespace tenon
