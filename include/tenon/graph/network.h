@@ -1,0 +1,84 @@
+#pragma once
+#include <tenon/compile/compile.h>
+#include <tenon/graph/graph.h>
+#include <tenon/graph/passes.h>
+#include <tenon/records/lookup.h>
+#include <tenon/target/target.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tenon {
+
+struct NamedShape {
+  std::string name;
+  DType dtype = f32;
+  std::vector<int64_t> shape;
+};
+
+struct NetworkOptions {
+  InputBindings bindings;
+  Target target = Target::host();
+  int threads = 0;                       // 0: all that the process may use
+  bool fuse = true;                      // off: one kernel per node
+  std::vector<std::string> skip_passes;  // by name, see simplify_graph
+};
+
+/// One distinct kernel of a network: groups with equal programs share it.
+struct GroupKernel {
+  std::string name;  // "conv.3": the anchor's kind and a number
+  Task task;
+  std::vector<std::string> nodes;  // of the model, in the first group that uses it
+  int uses = 0;                    // groups of the network that run it
+  std::string schedule;            // "default", "unscheduled", "LOG:LINE", "adapted from LOG:LINE"
+  Trace trace;
+};
+
+/// An imported network: passes, groups, kernels, memory plan, executor. Move-only.
+class Network {
+ public:
+  /// Import, passes, groups and memory plan; nothing is compiled yet and every kernel has its
+  /// default schedule. UserError as load_onnx, bind_shapes, resolve_operators.
+  static Network load(const std::filesystem::path& model, const NetworkOptions& options = {});
+  Network(Network&&) noexcept;
+  Network& operator=(Network&&) noexcept;
+  ~Network();
+
+  const std::string& name() const;                  // the file's name without its ending
+  const std::vector<GroupKernel>& kernels() const;  // most work first
+  std::vector<NamedShape> inputs() const;
+  std::vector<NamedShape> outputs() const;
+
+  /// Per kernel the best record for its program, target and thread count, else its default
+  /// schedule.
+  void select(const RecordStore& records);
+  void select_default();
+  void select_unscheduled();
+  void set_trace(size_t kernel, Trace trace, std::string schedule);
+
+  /// Compiles what has changed, on all cores; `progress(done, all)` after each kernel. Afterwards
+  /// run allocates nothing but its outputs.
+  void compile(const std::function<void(size_t done, size_t all)>& progress = {});
+
+  /// Outputs by name. UserError for an input that is missing, unknown, or of another type or shape;
+  /// before compile() too.
+  std::map<std::string, Array> run(const std::map<std::string, Array>& inputs);
+  /// The same into arrays of the caller's; allocates nothing.
+  void run_into(const std::map<std::string, Array>& inputs, std::map<std::string, Array>& outputs);
+
+  Kernel kernel(size_t index) const;  // compiled
+  const Graph& graph() const;
+  int64_t arena_bytes() const;
+  std::string dot() const;
+
+ private:
+  struct State;
+  explicit Network(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tenon
