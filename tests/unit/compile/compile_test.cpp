@@ -1,0 +1,126 @@
+#include <tenon/compile/compile.h>
+#include <tenon/schedule/roles.h>
+#include <tenon/te/te.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <thread>
+
+using namespace tenon;
+
+namespace {
+
+constexpr int64_t kRows = 12, kColumns = 40;
+
+/// Row sums of exp(x), by way of a temporary.
+Task row_sums(std::vector<NamedTemplate> templates = {}) {
+  const Tensor x = input("X", f32, {kRows, kColumns});
+  const Axis i("i", Expr(kRows)), j("j", Expr(kColumns)), k("k", Expr(kColumns));
+  const Tensor e = compute("E", {i, j}, exp(x(i, j)));
+  const Axis r("r", Expr(kRows));
+  return Task("row_sums", {compute("Y", {r}, sum(e(r, k), k))}, std::move(templates),
+              Target::host());
+}
+
+void check(const Kernel& kernel) {
+  const Array x = random(f32, {kRows, kColumns}, 9), y = full(f32, {kRows}, NAN);
+  kernel(x, y);
+  for (int64_t i = 0; i < kRows; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < kColumns; ++j) sum += std::exp(x.data<float>()[i * kColumns + j]);
+    REQUIRE(y.data<float>()[i] == Approx(sum).epsilon(1e-5));
+  }
+}
+
+const NamedTemplate kSplit = {"split", [](Schedule& s, Knobs& knob) {
+                                s["E"].split("i", knob.divisor("tile_i", kRows));
+                                if (knob.flag("parallel", true)) s["E"].parallel("i.o");
+                              }};
+
+}  // namespace
+
+TEST_CASE(
+    "a task is compiled unscheduled, by its default, by a point, by a trace and by a record") {
+  const Task plain = row_sums(), own = row_sums({kSplit});
+  check(compile(plain, Trace{}));
+  check(compile(default_schedule(plain).program(), plain.target));
+
+  const Schedule standard = default_schedule(own);
+  REQUIRE(standard.trace().size() == 2);
+  check(compile(own, standard.trace()));
+
+  Point point;
+  point.values = {{"tile_i", int64_t{4}}, {"parallel", int64_t{0}}};
+  const Schedule chosen = apply_template(own, "split", point);
+  REQUIRE(chosen.trace().size() == 1);
+  REQUIRE_THAT(chosen.print(), Catch::Contains("for i.o in 0..3"));
+
+  Record record;
+  record.target = own.target;
+  record.trace = to_json(chosen.trace());
+  const Kernel kernel = compile(own, record);
+  check(kernel);
+  REQUIRE(kernel.loops() == chosen.print());
+}
+
+TEST_CASE("a template that does not exist is refused with the nearest names") {
+  REQUIRE_THROWS_WITH(apply_template(row_sums({kSplit}), "splt", Point{}),
+                      Catch::Contains("no template \"splt\"") && Catch::Contains("split"));
+  REQUIRE_THROWS_WITH(apply_template(row_sums(), "split", Point{}), Catch::Contains("generic"));
+}
+
+TEST_CASE("a record of another target is refused") {
+  const Task task = row_sums();
+  Record record;
+  record.target = Target::parse("x86-64/sse2");
+  REQUIRE_THROWS_WITH(compile(task, record), Catch::Contains("x86-64/sse2"));
+}
+
+TEST_CASE("code for a machine that can do more is compiled but not loaded") {
+  const Task task = row_sums();
+  Target wide = Target::host();
+  wide.features.push_back("zz-of-tomorrow");
+  const KernelObject object = compile_object(task.program, Target::host());
+  REQUIRE(object.bytes.substr(1, 3) == "ELF");
+  REQUIRE(object.compile_us > 0);
+  REQUIRE_THROWS_AS(load_kernel(object, wide), DeviceError);
+}
+
+TEST_CASE("the module describes parameters and workspace") {
+  const Kernel kernel = compile(row_sums(), Trace{});
+  const Module& module = kernel.module();
+  REQUIRE(module.parameters.size() == 2);
+  REQUIRE(module.parameters[0].name == "X");
+  REQUIRE(module.parameters[0].shape == std::vector<Extent>{Extent(kRows), Extent(kColumns)});
+  REQUIRE(!module.parameters[0].is_output);
+  REQUIRE(module.parameters[1].is_output);
+  REQUIRE(module.workspace_bytes >= kRows * kColumns * 4);
+}
+
+TEST_CASE("one kernel runs in two threads at once, each with a workspace of its own") {
+  const Kernel kernel = compile(row_sums(), Trace{});
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(2, 0);
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&kernel, &wrong, t] {
+      const Array x = full(f32, {kRows, kColumns}, t), y = zeros(f32, {kRows});
+      const Array list[] = {x, y};
+      for (int n = 0; n < 200; ++n) {
+        kernel.run(list, serial_pool());
+        wrong[t] += std::fabs(y.data<float>()[kRows - 1] - kColumns * std::exp(t)) > 1e-3;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  REQUIRE(wrong == std::vector<int>{0, 0});
+}
+
+TEST_CASE("a kernel shows every stage of its making") {
+  const Kernel kernel = compile(row_sums(), Trace{});
+  REQUIRE_THAT(kernel.loops(), Catch::Contains("stage E"));
+  REQUIRE_THAT(kernel.ir(), !Catch::Contains("stage E") && Catch::Contains("E["));
+  REQUIRE_THAT(kernel.source(), Catch::Contains("define i32 @tenon_entry"));
+  REQUIRE_THAT(kernel.assembly(), Catch::Contains("tenon_entry:"));
+  REQUIRE(kernel.compile_us() > 0);
+  REQUIRE(!Kernel().defined());
+}
