@@ -10,6 +10,7 @@
 #include <cctype>
 #include <ctime>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 namespace tenon {
 namespace {
@@ -267,12 +268,11 @@ void TuneSession::write_failure(const LoggedRecord& logged) const {
   const std::filesystem::path log = options_.log;
   const std::string file =
       (log.parent_path() /
-       fmt::format("{}-failure-{}.jsonl", log.stem().string(), logged.record.trial))
+       fmt::format("{}-failure-{}.json", log.stem().string(), logged.record.trial))
           .string();
-  std::string text = print(task_.program);
-  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3)
-    text.replace(at, 1, "\n# ");
-  if (const auto failed = write_file(file, to_json_line(logged.record) + "\n# " + text + "\n"))
+  Record record = logged.record;
+  record.newer = nlohmann::json{{"program_text", print(task_.program)}}.dump();
+  if (const auto failed = write_file(file, to_json_line(record) + "\n"))
     throw UserError(fmt::format("cannot write {}: {}", file, failed->message));
 }
 

@@ -1,0 +1,332 @@
+#include <tenon/compile/compile.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+#include <set>
+
+#include "autotvm/session.h"
+#include "row_sums.h"
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Answers from functions instead of hardware.
+struct FakeRunner : Runner {
+  std::function<Measurement(const Candidate&)> answer;
+  std::function<double(const Candidate&)> compared_us;
+  int* measured = nullptr;
+
+  std::vector<Measurement> measure(const std::vector<Candidate>& candidates) override {
+    std::vector<Measurement> out;
+    for (const Candidate& c : candidates) {
+      if (measured) ++*measured;
+      out.push_back(answer(c));
+    }
+    return out;
+  }
+  std::pair<Measurement, Measurement> compare(const Candidate& a, const Candidate& b) override {
+    auto again = [&](const Candidate& c) {
+      Measurement m = answer(c);
+      if (compared_us) m.samples_us = {compared_us(c)};
+      return m;
+    };
+    return {again(a), again(b)};
+  }
+};
+
+Measurement worked(double us) {
+  Measurement m;
+  m.status = TrialStatus::ok;
+  m.check = CheckResult::passed;
+  m.samples_us = {us, us, us};
+  return m;
+}
+
+Measurement failed(TrialStatus status, const std::string& reason) {
+  Measurement m;
+  m.status = status;
+  m.reason = reason;
+  return m;
+}
+
+/// The larger both knobs, the faster: 1000 us at the default, 20 at the best of 25 points.
+double us_of(const Candidate& c) {
+  return 1000.0 / static_cast<double>(c.point.number("f") * c.point.number("g"));
+}
+
+Task tunable(const Template& fn) {
+  Task task = row_sums();
+  task.templates = {{"split", fn}};
+  return task;
+}
+
+Task tunable() {
+  return tunable([](Schedule& s, Knobs& knob) {
+    const int64_t f = knob.pick("f", {1, 2, 3, 5, 7}, 1), g = knob.pick("g", {1, 2, 3, 5, 7}, 1);
+    s.split("i", f);
+    s.split("k", g);
+  });
+}
+
+struct Scratch {
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
+    folder = ::mkdtemp(name.data());
+    options.log = folder + "/log.jsonl";
+    options.quiet = true;
+    options.threads = 1;
+    options.seed = 7;
+  }
+  ~Scratch() { std::filesystem::remove_all(folder); }
+  std::string folder;
+  TuneOptions options;
+};
+
+std::unique_ptr<FakeRunner> runner_of(std::function<Measurement(const Candidate&)> answer,
+                                      int* measured = nullptr) {
+  auto out = std::make_unique<FakeRunner>();
+  out->answer = std::move(answer);
+  out->measured = measured;
+  return out;
+}
+
+std::unique_ptr<FakeRunner> honest(int* measured = nullptr) {
+  return runner_of([](const Candidate& c) { return worked(us_of(c)); }, measured);
+}
+
+TuneReport run_all(TuneSession& session) {
+  session.start();
+  while (!session.finished()) session.run(3);
+  return session.finish();
+}
+
+TuneReport tune_fake(const Task& task, const TuneOptions& options, std::unique_ptr<Runner> runner) {
+  TuneSession session(task, options, std::move(runner));
+  return run_all(session);
+}
+
+}  // namespace
+
+TEST_CASE("the default is trial 0 and so many more are made") {
+  Scratch scratch;
+  scratch.options.trials = 6;
+  const TuneReport report = tune_fake(tunable(), scratch.options, honest());
+  CHECK(report.trials == 6);
+  const LoadedLog log = load_log(scratch.options.log);
+  REQUIRE(log.records.size() >= 7);
+  for (int64_t k = 0; k < 7; ++k) CHECK(log.records[static_cast<size_t>(k)].record.trial == k);
+  const Record& first = log.records[0].record;
+  CHECK(first.knobs == R"({"f":1,"g":1})");
+  CHECK(first.template_name == "split");
+  CHECK(first.program == program_hash(row_sums().program));
+  CHECK(first.seed == 7);
+  CHECK(first.threads == 1);
+  CHECK_FALSE(first.llvm.empty());
+  CHECK(median_us(report.best.record) < 1000);
+  CHECK(report.baseline.record.knobs == first.knobs);
+}
+
+TEST_CASE("tuning resumes from its log and repeats no trial") {
+  Scratch scratch;
+  scratch.options.trials = 5;
+  tune_fake(tunable(), scratch.options, honest());
+  const size_t before = load_log(scratch.options.log).records.size();
+  int measured = 0;
+  const TuneReport report = tune_fake(tunable(), scratch.options, honest(&measured));
+  CHECK(report.resumed == static_cast<int64_t>(before));
+  CHECK(report.trials == 5);
+  CHECK(measured == 6);  // and the best so far once more, as the one to beat
+  std::multiset<std::string> traces;
+  for (const LoggedRecord& r : load_log(scratch.options.log).records) {
+    if (r.record.reason.empty()) traces.insert(r.record.trace);
+  }
+  CHECK(traces.size() == 11);
+  for (const std::string& trace : traces) CHECK(traces.count(trace) == 1);
+}
+
+TEST_CASE("zero trials measure just the default") {
+  Scratch scratch;
+  scratch.options.trials = 0;
+  const TuneReport report = tune_fake(tunable(), scratch.options, honest());
+  CHECK(report.best.record.trial == 0);
+  CHECK(load_log(scratch.options.log).records.size() == 1);
+}
+
+TEST_CASE("a space that is used up ends the session") {
+  Scratch scratch;
+  scratch.options.trials = 1000;
+  const TuneReport report = tune_fake(tunable(), scratch.options, honest());
+  CHECK(report.space_used_up);
+  CHECK(report.trials == 24);
+  CHECK(report.best.record.knobs == R"({"f":7,"g":7})");
+}
+
+TEST_CASE("a winner that loses beside the default is not returned") {
+  Scratch scratch;
+  scratch.options.trials = 10;
+  auto runner = honest();
+  runner->compared_us = [](const Candidate& c) { return us_of(c) == 1000 ? 100.0 : 130.0; };
+  const TuneReport report = tune_fake(tunable(), scratch.options, std::move(runner));
+  // Candidates that were never compared stand with their first times; those that were lost.
+  for (const LoggedRecord& r : load_log(scratch.options.log).records) {
+    if (r.record.trial > 0 && !r.record.reason.empty()) {
+      CHECK_FALSE(report.best.record.trace == r.record.trace);
+    }
+  }
+  SECTION("and a tie keeps the default") {
+    Scratch other;
+    other.options.trials = 1;
+    auto tied = honest();
+    tied->compared_us = [](const Candidate&) { return 100.0; };
+    CHECK(tune_fake(tunable(), other.options, std::move(tied)).best.record.trial == 0);
+  }
+}
+
+TEST_CASE("failures are kept with their reason, counted, and never the best") {
+  Scratch scratch;
+  scratch.options.trials = 24;
+  const TuneReport report =
+      tune_fake(tunable(), scratch.options, runner_of([](const Candidate& c) {
+                  if (c.point.number("f") == 7)
+                    return failed(TrialStatus::run_error, "the kernel crashed (SIGSEGV)");
+                  if (c.point.number("g") == 7)
+                    return failed(TrialStatus::wrong_answer, "C[3] is 1, expected 2");
+                  return worked(us_of(c));
+                }));
+  CHECK(report.statuses.at("run_error") == 5);
+  CHECK(report.statuses.at("wrong_answer") == 4);
+  CHECK(report.reasons.at("wrong_answer: C[#] is #, expected #") == 4);
+  CHECK(report.best.record.knobs == R"({"f":5,"g":5})");
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.folder)) {
+    const std::string path = entry.path().string();
+    if (path.find("failure") == std::string::npos) continue;
+    ++files;
+    CHECK(read_record({path, 1}).status == TrialStatus::wrong_answer);
+    CHECK_THAT(read_file(path).value(), Contains("for k in 0..130"));
+  }
+  CHECK(files == 4);
+}
+
+TEST_CASE("steps that are refused cost a trial each and say why") {
+  Scratch scratch;
+  scratch.options.trials = 4;
+  const Task task = tunable([](Schedule& s, Knobs& knob) {
+    const int64_t f = knob.pick("f", {1, 2, 3, 5, 7}, 1);
+    s.split(f == 1 ? "i" : "nowhere", f);
+  });
+  const TuneReport report =
+      tune_fake(task, scratch.options, runner_of([](const Candidate&) { return worked(10); }));
+  CHECK(report.statuses.at("refused") == 4);
+  CHECK(report.best.record.trial == 0);
+  CHECK_THAT(load_log(scratch.options.log).records[1].record.reason, Contains("nowhere"));
+}
+
+TEST_CASE("points with equal traces are one trial") {
+  Scratch scratch;
+  scratch.options.trials = 100;
+  const Task task = tunable([](Schedule& s, Knobs& knob) {
+    const int64_t f = knob.pick("f", {1, 2, 3}, 1);
+    knob.pick("without_effect", {1, 2, 3, 4, 5, 6, 7, 8}, 1);
+    s.split("i", f);
+  });
+  const TuneReport report =
+      tune_fake(task, scratch.options, runner_of([](const Candidate&) { return worked(10); }));
+  CHECK(report.trials == 2);
+  CHECK(report.space_used_up);
+}
+
+TEST_CASE("when nothing works the error says what happened first and how often") {
+  Scratch scratch;
+  scratch.options.trials = 1000;
+  int measured = 0;
+  auto run = [&] {
+    tune_fake(tunable(), scratch.options,
+              runner_of(
+                  [](const Candidate& c) {
+                    return c.point.number("f") == 1
+                               ? failed(TrialStatus::run_error, "the kernel crashed (SIGILL)")
+                               : failed(TrialStatus::run_timeout, "did not finish in 10 s");
+                  },
+                  &measured));
+  };
+  try {
+    run();
+    FAIL("no error");
+  } catch (const TuneError& e) {
+    CHECK_THAT(e.what(), Contains("first failure: trial 0: run_error: the kernel crashed"));
+    CHECK_THAT(e.what(), Contains("times run_timeout: did not finish in # s"));
+    CHECK_THAT(e.what(), Contains("try:"));
+  }
+  CHECK(measured < 25);
+}
+
+TEST_CASE("a stop keeps every finished trial, and the next session goes on") {
+  Scratch scratch;
+  std::atomic<bool> stop{false};
+  scratch.options.trials = 20;
+  scratch.options.stop = &stop;
+  int measured = 0;
+  const TuneReport report = tune_fake(tunable(), scratch.options,
+                                      runner_of(
+                                          [&](const Candidate& c) {
+                                            if (measured == 8) stop = true;
+                                            return worked(us_of(c));
+                                          },
+                                          &measured));
+  CHECK(report.interrupted);
+  const size_t kept = load_log(scratch.options.log).records.size();
+  CHECK(kept >= 7);
+  stop = false;
+  const TuneReport next = tune_fake(tunable(), scratch.options, honest());
+  CHECK(next.resumed == static_cast<int64_t>(kept));
+  CHECK_FALSE(next.interrupted);
+}
+
+TEST_CASE("a log that cannot be written is refused before anything is measured") {
+  Scratch scratch;
+  scratch.options.log = scratch.folder;
+  CHECK_THROWS_WITH(TuneSession(tunable(), scratch.options, honest()),
+                    Contains("cannot write the log"));
+}
+
+TEST_CASE("records of another target, thread count or version do not count") {
+  Scratch scratch;
+  scratch.options.trials = 3;
+  Record other = tune_fake(tunable(), scratch.options, honest()).best.record;
+  std::filesystem::remove(scratch.options.log);
+  other.samples_us = {0.001};
+  RecordLog log(scratch.options.log);
+  Record changed = other;
+  changed.threads = 2;
+  log.append(changed);
+  changed = other;
+  changed.llvm = "1.0";
+  log.append(changed);
+  changed = other;
+  changed.target = Target::parse("x86-64/sse2");
+  log.append(changed);
+  const TuneReport report = tune_fake(tunable(), scratch.options, honest());
+  CHECK(report.resumed == 0);
+  CHECK(median_us(report.best.record) > 1);
+}
+
+TEST_CASE("each record is handed on with its place as it is logged") {
+  Scratch scratch;
+  scratch.options.trials = 2;
+  std::vector<LoggedRecord> seen;
+  scratch.options.on_trial = [&](const LoggedRecord& r) { seen.push_back(r); };
+  tune_fake(tunable(), scratch.options, honest());
+  REQUIRE(seen.size() >= 3);
+  for (const LoggedRecord& r : seen) CHECK(read_record(r.where) == r.record);
+}
+
+TEST_CASE("tasks of another machine are not tuned here") {
+  Scratch scratch;
+  Task task = tunable();
+  task.target.features.push_back("zz-not-here");
+  CHECK_THROWS_WITH(TuneSession(task, scratch.options, honest()), Contains("cannot run code for"));
+}
