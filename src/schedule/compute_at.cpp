@@ -70,10 +70,10 @@ Program ComputeAt::apply(const Program& program, const Target&) const {
   const size_t at = find_loop(consumer, loop);
   const For* place = consumer.loops[at];
   const std::string mark = full_name(consumer, at);
+  check_producer(program, producer);
   if (is_under(producer, place))
     refuse(fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
            "name a loop of a stage that reads it", mark);
-  check_producer(program, producer);
   check_not_vectorized(consumer, at, "computing a stage");
   const LoopBox box = region(program, *producer.stage, place);
   for (const Buffer& b : inputs_of(*producer.stage))

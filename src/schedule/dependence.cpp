@@ -205,8 +205,7 @@ class LoopTest {
   }
 
   bool accumulates(const Party& p, const Party& q) const {
-    return p.stage == q.stage && p.stage->combiner && p.stage->combiner->commutative &&
-           binds_reduce(*p.stage, loop_.var);
+    return p.stage == q.stage && p.stage->combiner && binds_reduce(*p.stage, loop_.var);
   }
 
   bool separate(const Party& p, const Access& a, const Party& q, const Access& b) const {

@@ -47,7 +47,6 @@ Stmt substitute_loops(const Stmt& root, const VarMap& values);
 /// Without the Allocate of that buffer.
 Stmt drop_allocate(const Stmt& root, const Buffer& buffer);
 
-
 /// A name no stage and no buffer of the program has: base, base.2, ...
 std::string fresh_name(const Program& program, const std::string& base);
 

@@ -36,15 +36,14 @@ struct Tile {
 
   static constexpr std::string_view kName = "tile";
   static constexpr std::string_view kRule =
-      "Two splits and a reorder: `inner` stands directly inside `outer`; the rules of split and "
-      "reorder hold.";
+      "Two splits (with a guard where the tile does not divide) and a reorder; their rules hold.";
   static constexpr std::string_view kBefore = "for x in 0..n\n  for y in 0..m: S(x, y)";
   static constexpr std::string_view kAfter =
       "for x.o\n  for y.o\n    for x.i in 0..f\n      for y.i in 0..g: S(x.o*f + x.i, y.o*g + y.i)";
   static constexpr auto fields() {
     return std::tuple(field("stage", &Tile::stage, "stage that names the loops"),
                       field("outer", &Tile::outer, "outer loop"),
-                      field("inner", &Tile::inner, "loop directly inside it"),
+                      field("inner", &Tile::inner, "loop inside it"),
                       field("outer_factor", &Tile::outer_factor, "extent of the tile along outer"),
                       field("inner_factor", &Tile::inner_factor, "extent of the tile along inner"));
   }

@@ -2,7 +2,7 @@
 
 #include <tenon/support/error.h>
 
-#include "formulas.h"
+#include "schedule_formulas.h"
 
 using namespace tenon;
 

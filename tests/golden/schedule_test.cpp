@@ -1,0 +1,134 @@
+#include <catch2/catch.hpp>
+
+#include "golden.h"
+#include "tests/unit/schedule/schedule_formulas.h"
+
+using namespace tenon;
+
+namespace {
+
+/// The steps and the loop tree they make, beside the primitive's name.
+void check_tree(const std::string& name, const Schedule& s) {
+  verify_tree(s);
+  check_golden("schedule/" + name + ".txt", to_cpp(s.trace()) + "\n" + s.print());
+}
+
+/// P[i] = X[i]*2 for 34 points; C[i] = P[i] + P[i+1] + P[i+2] for 32.
+Schedule stencil() {
+  const Tensor x = input("X", f32, {34});
+  const Axis a("a", 34), i("i", 32);
+  const Tensor p = compute("P", {a}, x(a) * Expr(2.0));
+  const Tensor c = compute("C", {i}, p(i) + p(Expr(i) + int_imm(1)) + p(Expr(i) + int_imm(2)));
+  return {make_program("stencil", {c}), wide_target()};
+}
+
+/// D[i,j] = max(C[i,j], 0) after a matmul.
+Schedule matmul_relu(int64_t m, int64_t n, int64_t depth) {
+  Matmul mm(m, n, depth);
+  const Axis y("y", m), x("x", n);
+  const Tensor d = compute("D", {y, x}, max(mm.C(y, x), Expr(0.0)));
+  return {make_program("matmul_relu", {d}), wide_target()};
+}
+
+}  // namespace
+
+TEST_CASE("split with and without a rest") {
+  Matmul m(10, 32, 8);
+  Schedule s(m.program(), wide_target());
+  s.split(m.i, 4);
+  s.split(m.j, 16);
+  s.split(m.k, 3);
+  check_tree("split", s);
+}
+
+TEST_CASE("tile") {
+  Matmul m(13, 29, 8);
+  Schedule s(m.program(), wide_target());
+  s.tile(m.i, m.j, 4, 8);
+  check_tree("tile", s);
+}
+
+TEST_CASE("fuse") {
+  Matmul m(13, 29, 8);
+  Schedule s(m.program(), wide_target());
+  const Loop ij = s.fuse(m.i, m.j);
+  s.split(ij, 16);
+  check_tree("fuse", s);
+}
+
+TEST_CASE("reorder") {
+  Matmul m(13, 29, 8);
+  Schedule s(m.program(), wide_target());
+  s.reorder({m.k, m.i});
+  check_tree("reorder", s);
+}
+
+TEST_CASE("marks") {
+  Matmul m(13, 32, 8);
+  Schedule s(m.program(), wide_target());
+  auto [io, ii] = s.split(m.i, 4);
+  s.reorder({io, "k", ii, "j"}).parallel(io).partition(io).unroll(ii).vectorize(m.j);
+  check_tree("marks", s);
+}
+
+TEST_CASE("compute_at") {
+  Schedule s = stencil();
+  auto [io, ii] = s["C"].split("i", 8);
+  s["P"].compute_at(io);
+  check_tree("compute_at", s);
+}
+
+TEST_CASE("reverse_compute_at runs after the last iteration of the reduction outside") {
+  Schedule s = matmul_relu(16, 32, 64);
+  auto [ko, ki] = s["C"].split("k", 16);
+  s["C"].reorder({ko, "i", "j", ki});
+  s["D"].reverse_compute_at("C", "i");
+  check_tree("reverse_compute_at", s);
+}
+
+TEST_CASE("compute_inline") {
+  Schedule s = stencil();
+  s["P"].compute_inline();
+  check_tree("compute_inline", s);
+}
+
+TEST_CASE("cache_read in blocks of the register tile") {
+  Matmul m(16, 64, 64);
+  Schedule s(m.program(), wide_target());
+  auto [ko, ki] = s.split(m.k, 16);
+  s.reorder({ko, "i", "j", ki});
+  s.cache_read(m.B, ko, {.layout = {{1, 16, 0}, {0, 1, 0}, {1, 1, 16}}});
+  s.cache_read(m.A, "root");
+  check_tree("cache_read", s);
+}
+
+TEST_CASE("cache_write copies partial results in and out") {
+  Matmul m(16, 64, 64);
+  Schedule s(m.program(), wide_target());
+  auto [ko, ki] = s.split(m.k, 16);
+  auto [io, ii] = s.split(m.i, 4);
+  s.reorder({ko, io, ki, ii, "j"});
+  const CacheWriteStages made = s.cache_write(io, {.scope = Scope::reg});
+  CHECK(made.load == "C.load");
+  s[made.store].vectorize("j");
+  check_tree("cache_write", s);
+}
+
+TEST_CASE("set_scope") {
+  Schedule s = matmul_relu(16, 32, 64);
+  s["D"].reverse_compute_at("C", "i");
+  s.set_scope("C", Scope::reg);
+  check_tree("set_scope", s);
+}
+
+TEST_CASE("decompose_reduction") {
+  Matmul m(16, 32, 8);
+  Schedule s(m.program(), wide_target());
+  s.reorder({"k", "j"});
+  s.decompose_reduction(m.k);
+  check_tree("decompose_reduction", s);
+}
+
+TEST_CASE("the reference page of primitives is up to date") {
+  check_golden("../../docs/primitives.md", primitives_markdown());
+}

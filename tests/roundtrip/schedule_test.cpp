@@ -1,0 +1,99 @@
+#include <catch2/catch.hpp>
+
+#include <tenon/schedule/knobs.h>
+
+#include "tests/unit/schedule/schedule_formulas.h"
+
+using namespace tenon;
+
+namespace {
+
+/// A matmul with every kind of step that fits on it.
+Schedule long_schedule(const Program& program) {
+  Schedule s(program, wide_target());
+  auto [ko, ki] = s["C"].split("k", 16);
+  const TileLoops t = s["C"].tile("i", "j", 5, 32);
+  s["C"].reorder({ko, t.outer_o, t.inner_o, ki, t.outer_i, t.inner_i});
+  s["C"].cache_read("B", ko, {.layout = {{1, 32, 0}, {0, 1, 0}, {1, 1, 32}}});
+  const CacheWriteStages made = s["C"].cache_write(t.inner_o, {.scope = Scope::reg});
+  s["D"].reverse_compute_at(t.inner_o);
+  s["C"].parallel(t.outer_o).unroll(t.outer_i).vectorize(t.inner_i);
+  s[made.load].vectorize("j", {.tail = Tail::mask});
+  s.set_scope("B.cache", Scope::global);
+  return s;
+}
+
+Program program() {
+  Matmul m(20, 64, 48);
+  const Axis y("y", 20), x("x", 64);
+  return make_program("matmul_relu", {compute("D", {y, x}, max(m.C(y, x), Expr(0.0)))});
+}
+
+}  // namespace
+
+TEST_CASE("a trace read back from JSON replays to the same text") {
+  const Program p = program();
+  const Schedule s = long_schedule(p);
+  verify_tree(s);
+  const std::string text = to_json(s.trace());
+  const Trace again = trace_from_json(text);
+  CHECK(again == s.trace());
+  CHECK(to_json(again) == text);
+  const Schedule copy = replay(p, wide_target(), again);
+  CHECK(copy.print() == s.print());
+  CHECK(program_hash(copy.program()) == program_hash(s.program()));
+}
+
+TEST_CASE("a step's texts") {
+  const Split split{"C", "i", 6, Tail::guard};
+  CHECK(to_cpp(split) == R"(s["C"].split("i", 6);)");
+  CHECK(to_text(Primitive(split)) == R"(split(C, "i", 6))");
+  CHECK(to_json(Primitive(split)) == R"({"step":"split","stage":"C","loop":"i","factor":6})");
+  const Vectorize mask{"C", "j", Tail::mask};
+  CHECK(to_cpp(Primitive(mask)) == R"(s["C"].vectorize("j", {.tail = Tail::mask});)");
+  const CacheRead read{"C", "B", "k.o", Scope::reg, {{1, 16, 0}, {0, 1, 0}, {1, 1, 16}}};
+  CHECK(
+      to_cpp(Primitive(read)) ==
+      R"(s["C"].cache_read("B", "k.o", {.scope = Scope::reg, .layout = {{1, 16, 0}, {0, 1, 0}, {1, 1, 16}}});)");
+  CHECK(to_cpp(Primitive(Reorder{"C", {"j", "i"}})) == R"(s["C"].reorder({"j", "i"});)");
+  CHECK(to_cpp(Primitive(SetScope{"C.cache", Scope::reg})) ==
+        R"(s.set_scope("C.cache", Scope::reg);)");
+  CHECK(to_cpp(Primitive(ComputeInline{"P"})) == R"(s["P"].compute_inline();)");
+  CHECK(to_cpp(Primitive(ComputeAt{"P", "C", "i.o"})) == R"(s["P"].compute_at("C", "i.o");)");
+}
+
+TEST_CASE("equality and hash of steps follow their fields") {
+  const Primitive a = Split{"C", "i", 6, Tail::guard}, b = Split{"C", "i", 6, Tail::exact},
+                  c = Unroll{"C", "i"};
+  CHECK(a == a);
+  CHECK_FALSE(a == b);
+  CHECK_FALSE(a == c);
+  CHECK(hash(a) == hash(Primitive(Split{"C", "i", 6, Tail::guard})));
+  CHECK(hash(a) != hash(b));
+}
+
+TEST_CASE("a fresh step of every kind survives JSON") {
+  for (const std::string& name : primitive_names()) {
+    for (const Primitive& step :
+         {Primitive(Split{"S", "l", 3}), Primitive(Tile{"S", "a", "b", 2, 3}),
+          Primitive(Fuse{"S", "a", "b"}), Primitive(Reorder{"S", {"a", "b"}}),
+          Primitive(Parallel{"S", "a"}), Primitive(Vectorize{"S", "a", Tail::mask}),
+          Primitive(Unroll{"S", "a"}), Primitive(Partition{"S", "a"}),
+          Primitive(ComputeAt{"S", "T", "a"}), Primitive(ReverseComputeAt{"S", "T", "a"}),
+          Primitive(ComputeInline{"S"}),
+          Primitive(CacheRead{"S", "B", "a", Scope::reg, {{0, 1, 0}}}),
+          Primitive(CacheWrite{"S", "a", Scope::reg}), Primitive(SetScope{"B", Scope::reg}),
+          Primitive(DecomposeReduction{"S", "a"})}) {
+      if (primitive_name(step) != name) continue;
+      CHECK(primitive_from_json(to_json(step)) == step);
+    }
+  }
+}
+
+TEST_CASE("a point of knobs survives JSON") {
+  const std::string text = R"({"at":"inner","pack":1,"tile":[4,8]})";
+  const Point point = Point::from_json(text);
+  CHECK(point.to_json() == text);
+  CHECK(point.tile("tile") == std::vector<int64_t>{4, 8});
+  CHECK(Point::from_json(point.to_json()) == point);
+}
