@@ -165,9 +165,13 @@ double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target&
         const int64_t vectors = (width + lanes - 1) / lanes;
         const double fma = static_cast<double>(rows * extra * vectors) / 2;
         const double loads = static_cast<double>(rows + extra * vectors) / 2;
+        // Beyond half of the first cache, X comes from the second one at about 24 bytes a cycle.
+        const double x_bytes = static_cast<double>(extra * vectors * target.vector_bits / 8);
+        const bool far = points * x_bytes > static_cast<double>(target.l1d_bytes) / 2;
+        const double stream = far ? x_bytes / 24 : 0;
         // Start and store of the accumulators, spread over the steps.
         const double ends = (static_cast<double>(rows * extra * vectors) * 2 + 12) / points;
-        total += row_tiles * extra_tiles * tiles * (std::max({fma, loads, 4.0}) + ends);
+        total += row_tiles * extra_tiles * tiles * (std::max({fma, loads, stream, 4.0}) + ends);
       });
     });
   });

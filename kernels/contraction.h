@@ -49,8 +49,9 @@ int64_t registers_used(const RegisterTile& tile);
 int64_t registers_free(const Target& target);
 
 /// Estimated cycles of the whole contraction, divided by its reduction points: per step a tile
-/// takes the longest of its multiply-adds (two a cycle), its loads (two a cycle) and the latency of
-/// one accumulator (four); tails count as the smaller tiles they are.
+/// takes the longest of its multiply-adds (two a cycle), its loads (two a cycle), what comes from
+/// the second cache and the latency of one accumulator (four); tails count as the smaller tiles
+/// they are.
 double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target& target);
 
 /// The tile of least estimated cycles that fits the registers.
