@@ -181,9 +181,11 @@ Expr exp_formula(const Expr& argument) {
   const ExpConstants& c = exp_constants(f.type);
   LetBlock b;
   const Expr arg = b.bind("arg", argument);
-  const Expr high = constant_like(arg, c.high), low = constant_like(arg, c.low);
+  // Arguments whose result is 0, -inf among them (masked attention), run as 0: no denormals on the way.
+  const Expr high = constant_like(arg, c.high), zero = constant_like(arg, 0);
+  const Expr below = b.bind("below", arg < constant_like(arg, c.low));
   const Expr capped = b.bind("capped", select(arg > high, high, arg));
-  const Expr x = b.bind("x", select(capped < low, low, capped));
+  const Expr x = b.bind("x", select(below, zero, capped));
   const Expr magic = constant_like(x, f.magic);
   const Expr t = b.bind("t", x * constant_like(x, 1.4426950408889634) + magic);
   const Expr nf = b.bind("nf", t - magic);
@@ -192,7 +194,8 @@ Expr exp_formula(const Expr& argument) {
       b.bind("r", x - nf * constant_like(x, c.ln2_high) - nf * constant_like(x, c.ln2_low));
   const Expr p = constant_like(x, 1) + (r + r * r * polynomial(r, c.p));
   const Expr half = b.bind("half", op(BinaryOp::shr, n, ibits(f, 1)));
-  return b.close(p * power_of_two(f, half) * power_of_two(f, n - half));
+  const Expr value = p * power_of_two(f, half) * power_of_two(f, n - half);
+  return b.close(select(below, zero, value));
 }
 
 // log(x) = e ln 2 + log(1+f) with x = 2^e (1+f), 1+f in [sqrt(1/2), sqrt(2)).
