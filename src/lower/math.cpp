@@ -181,7 +181,8 @@ Expr exp_formula(const Expr& argument) {
   const ExpConstants& c = exp_constants(f.type);
   LetBlock b;
   const Expr arg = b.bind("arg", argument);
-  // Arguments whose result is 0, -inf among them (masked attention), run as 0: no denormals on the way.
+  // Arguments whose result is 0, -inf among them (masked attention), run as 0: no denormals on the
+  // way.
   const Expr high = constant_like(arg, c.high), zero = constant_like(arg, 0);
   const Expr below = b.bind("below", arg < constant_like(arg, c.low));
   const Expr capped = b.bind("capped", select(arg > high, high, arg));
