@@ -122,8 +122,7 @@ TEST_CASE("every pass keeps the meaning of a product blocked in three axes and p
     auto [ko, ki] = c.split("k", 16);
     c.reorder({jo, io, ko, ki, ii, ji});
     c.cache_write(io, {Scope::reg});
-    const std::string packed =
-        c.cache_read("B", jo, {Scope::global, {{1, 32, 0}, {0, 1, 0}, {1, 1, 32}}});
+    c.cache_read("B", jo, {Scope::global, {{1, 32, 0}, {0, 1, 0}, {1, 1, 32}}});
     s["D"].reverse_compute_at("C", io.name);
     c.vectorize(ji, {Tail::mask}).unroll(ii).parallel(jo);
     s["C.store"].vectorize("j", {Tail::mask}).unroll("i");
