@@ -61,34 +61,49 @@ RowLoops row_loops(const Program& program) {
   return r;
 }
 
-/// A reduction inside a row whose last spatial loop can become vectors: the lanes accumulate in
-/// registers.
-///   for l: for k: P(l) += x(k, l)   ->   for k: for l vectorize: P.cache(l) += x(k, l);  P(l) =
-///   P.cache(l)
-void vectorize_lanes(Schedule& s, const std::string& stage, const Loop& row,
-                     std::vector<std::string>& copies) {
+/// The loops of a reduction: those over its own spatial axes below `round` (all when that is null),
+/// and the others.
+struct ReductionLoops {
   std::vector<Loop> spatial, reduce;
-  for (const StagePath& path : stage_paths(s.program().body)) {
+};
+
+ReductionLoops reduction_loops(const Program& program, const std::string& stage,
+                               const Loop* round) {
+  ReductionLoops out;
+  for (const StagePath& path : stage_paths(program.body)) {
     if (path.stage->name != stage) continue;
-    bool below = false;
+    bool below = round == nullptr;
     for (const For* loop : path.loops) {
       if (below)
-        (loop->kind == AxisKind::reduce ? reduce : spatial).push_back({stage, loop->var.name()});
-      below = below || loop->var.name() == row.name;
+        (loop->kind == AxisKind::reduce ? out.reduce : out.spatial)
+            .push_back({stage, loop->var.name()});
+      below = below || loop->var.name() == round->name;
     }
   }
-  if (spatial.empty() || reduce.empty()) return;
-  const Loop lane = spatial.back();
-  const int64_t extent = loop_extent(s, lane);
-  if (extent < 4 || extent > 8 * s.target().lanes(DType::f32)) return;
-  std::vector<LoopRef> order(spatial.begin(), spatial.end() - 1);
-  order.insert(order.end(), reduce.begin(), reduce.end());
+  return out;
+}
+
+/// A reduction whose last spatial loop can become vectors: the lanes accumulate in registers.
+///   for l: for k: P(l) += x(k, l)   ->   for k: for l vectorize: P.cache(l) += x(k, l);  P(l) =
+///   P.cache(l)
+/// Returns the stages it is done with.
+std::vector<std::string> vectorize_lanes(Schedule& s, const std::string& stage, const Loop* round) {
+  ReductionLoops loops = reduction_loops(s.program(), stage, round);
+  if (loops.spatial.empty() || loops.reduce.empty()) return {};
+  const int64_t extent = loop_extent(s, loops.spatial.back()),
+                most = 8 * s.target().lanes(DType::f32);
+  if (extent < 4 || (round && extent > most)) return {};
+  const auto [tiles, lane] = s[stage].split(loops.spatial.back(), std::min(extent, most));
+  loops.spatial.back() = tiles;
+  std::vector<LoopRef> order(loops.spatial.begin(), loops.spatial.end());
+  order.insert(order.end(), loops.reduce.begin(), loops.reduce.end());
   order.push_back(lane);
   s[stage].reorder(order);
-  const Loop at = spatial.size() > 1 ? spatial[spatial.size() - 2] : row;
-  copies.push_back(s[stage].cache_write(at, {Scope::reg}).store);
+  const std::string store = s[stage].cache_write(tiles, {Scope::reg}).store;
   s[stage].vectorize(lane, {Tail::mask});
-  finish_map_in_tile(s, copies.back(), at);
+  finish_map_in_tile(s, store, tiles);
+  if (!round) fuse_and_parallel(s, stage, loops.spatial);
+  return {stage, store};
 }
 
 }  // namespace
@@ -101,7 +116,11 @@ void row_template(Schedule& s, Knobs& knobs) {
   const std::string last = stages.back();
   const RowLoops r = row_loops(s.program());
   if (r.rows.empty()) {
-    schedule_rest(s, {});
+    std::vector<std::string> done;
+    for (const std::string& stage : stages)
+      if (lanes && reductions.count(stage))
+        for (const std::string& part : vectorize_lanes(s, stage, nullptr)) done.push_back(part);
+    schedule_rest(s, done);
     return;
   }
   if (r.rows.size() > 1 || !r.within.empty()) {
@@ -114,12 +133,12 @@ void row_template(Schedule& s, Knobs& knobs) {
   std::vector<std::string> inside;
   for (size_t n = stages.size() - 1; n-- > 0;)
     if (!s.try_apply(ComputeAt{stages[n], last, row.name})) inside.push_back(stages[n]);
-  std::vector<std::string> done = inside, copies;
+  std::vector<std::string> done = inside;
   for (const std::string& stage : inside) {
     if (!reductions.count(stage))
       finish_map_in_loop(s, stage, row);
     else if (lanes)
-      vectorize_lanes(s, stage, row, copies);
+      vectorize_lanes(s, stage, &row);
   }
   if (!reductions.count(last)) finish_map_in_loop(s, last, row);
   fuse_and_parallel(s, last, {row});

@@ -225,7 +225,7 @@ void tile_template(Schedule& s, Knobs& knobs) {
   s[anchor].vectorize(t.vector, {Tail::mask});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], tile_loop);
   const Loop parallel = fuse_and_parallel(s, anchor, t.outer);
-  if (!c->batch.empty()) compute_producers_at(s, anchor, parallel, done);
+  if (!c->rows) compute_producers_at(s, anchor, parallel, done);
   schedule_rest(s, done);
 }
 
