@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <tenon/schedule/knobs.h>
+#include <tenon/te/te.h>
+
+#include <catch2/catch.hpp>
+
+#include "kernels/axes.h"
+#include "kernels/contraction.h"
+#include "kernels/elementwise.h"
+#include "kernels/table.h"
+#include "kernels/templates.h"
+#include "run_kernel.h"
+
+using namespace tenon;
+using Words = std::vector<std::string>;
+
+namespace {
+
+struct Case {
+  std::string kernel;
+  Words words;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {"matmul", {"m=37", "n=130", "k=17"}},
+      {"matmul", {"m=7", "n=17", "k=5"}},
+      {"matmul", {"m=1", "n=100", "k=37"}},
+      {"matmul", {"m=64", "n=1", "k=9"}},
+      {"matmul", {"m=20", "n=40", "k=7", "type=f64"}},
+      {"batch_matmul", {"batch=3", "m=17", "n=37", "k=7"}},
+      {"gemm", {"m=17", "n=37", "k=20"}},
+      {"conv2d", {"c_in=5", "h=13", "w=17", "c_out=7", "k=3", "pad=1"}},
+      {"conv2d", {"c_in=6", "h=9", "w=20", "c_out=12", "k=1"}},
+      {"conv2d", {"n=2", "c_in=6", "h=9", "w=9", "c_out=12", "k=1", "groups=3"}},
+      {"conv2d", {"c_in=3", "h=17", "w=17", "c_out=8", "k=3", "stride=2", "pad=1"}},
+      {"conv2d", {"c_in=7", "h=13", "w=17", "c_out=7", "k=3", "pad=1", "groups=7"}},
+      {"conv2d", {"c_in=4", "h=12", "w=13", "c_out=4", "k=5", "pad=2", "stride=2", "groups=4"}},
+      {"pool", {"c=3", "h=17", "w=19", "k=3", "stride=2", "pad=1"}},
+      {"pool", {"op=avg", "c=3", "h=13", "w=19", "k=2", "pad=1"}},
+      {"softmax", {"rows=7", "columns=130"}},
+      {"softmax", {"rows=5", "columns=17"}},
+      {"log_softmax", {"rows=7", "columns=100"}},
+      {"layer_norm", {"rows=5", "columns=70"}},
+      {"batch_norm", {"c=5", "h=7", "w=9"}},
+      {"reduce", {"shape=17x37", "axis=0"}},
+      {"reduce", {"shape=17x130", "axis=1"}},
+      {"reduce", {"op=mean", "shape=7x5x9", "axis=1,2"}},
+      {"reduce", {"op=max", "shape=40000", "axis=all"}},
+      {"elementwise", {"op=gelu", "n=1001"}},
+      {"elementwise", {"op=add_relu", "n=37"}},
+      {"transpose", {"shape=37x70"}},
+      {"transpose", {"shape=3x20x33", "perm=2,0,1"}},
+      {"matmul", {"m=0", "n=5", "k=3"}},
+      {"matmul", {"m=5", "n=7", "k=0"}},
+      {"softmax", {"rows=3", "columns=0"}},
+  };
+  return list;
+}
+
+/// What the graph fuses behind a kernel: nothing, a bias, a residual, a chain of maps.
+Tensor with_epilogue(const Tensor& t, int kind) {
+  const DType type = t.dtype();
+  const auto shape = t.extents();
+  if (kind == 1) {
+    std::vector<int64_t> bias(shape.size(), 1);
+    if (!shape.empty()) bias[shape.size() > 2 ? 1 : 0] = shape[shape.size() > 2 ? 1 : 0];
+    return binary("add", t, input("bias", type, bias), {}, "biased");
+  }
+  if (kind == 2) return binary("add", t, input("residual", type, shape), {}, "joined");
+  if (kind == 3) {
+    Tensor scaled = binary("mul", t, input("factor", type, {1}), {}, "scaled");
+    return unary("hard_swish", binary("add", unary("relu", scaled, {}, "lifted"), t, {}, "joined"),
+                 {}, "out");
+  }
+  return t;
+}
+
+Program build(const Case& c, int epilogue) {
+  const KernelEntry& entry = find_kernel(c.kernel);
+  const Tensor t = entry.build(parse_kernel_args(entry, c.words))[0];
+  return merge_dimensions(make_program(c.kernel, {with_epilogue(t, epilogue)}));
+}
+
+void check_point(const Program& program, const NamedTemplate& t, const Point& point,
+                 const std::vector<RefArray>& inputs, const RefArray& expected,
+                 bool interpret_too) {
+  Schedule s(program, Target::host());
+  Knobs knobs(point);
+  t.fn(s, knobs);
+  INFO(t.name << " " << point.to_json() << "\n" << s.print());
+  CHECK(difference(run_compiled(s.program(), inputs), expected, 1e-4) == "");
+  if (interpret_too) CHECK(difference(run_interpreted(s.program(), inputs), expected, 1e-4) == "");
+}
+
+}  // namespace
+
+TEST_CASE("every template at random points under random epilogues") {
+  Rng rng(11);
+  for (const Case& c : cases())
+    for (int epilogue = 0; epilogue < 4; ++epilogue) {
+      const Program program = build(c, epilogue);
+      INFO(c.kernel << " " << fmt::format("{}", fmt::join(c.words, " ")) << ", epilogue "
+                    << epilogue);
+      auto inputs = random_inputs(program, rng.next());
+      const RefArray expected = run_interpreted(program, inputs);
+      for (const NamedTemplate& t : templates_for(program, Target::host())) {
+        const KnobSpace space = survey(t.fn, program, Target::host());
+        check_point(program, t, space.default_point(), inputs, expected, true);
+        for (int n = 0; n < 2; ++n)
+          check_point(program, t, space.random_point(rng), inputs, expected, n == 0);
+      }
+    }
+}
+
+TEST_CASE("a product's default is a full register tile with packed columns") {
+  const Target target = Target::parse("x86-64/avx512");
+  const KernelEntry& entry = find_kernel("matmul");
+  const Program program =
+      make_program("p", entry.build(parse_kernel_args(entry, {"m=1024", "n=1024", "k=1024"})));
+  const auto c = find_contraction(program, "C");
+  REQUIRE(c);
+  CHECK(c->rows->loop == "i");
+  CHECK(c->vector.loop == "j");
+  CHECK(c->x_buffer == "B");
+  CHECK(c->x_contiguous);
+  const RegisterTile tile = best_tile(*c, target);
+  CHECK(registers_used(tile) <= registers_free(target));
+  CHECK(tile.rows * tile.extra * tile.vectors >= 16);
+  CHECK(tile.vectors >= 2);
+  CHECK(templates_for(program, target)[0].name == "tile");
+}
+
+TEST_CASE("the parts of a convolution's loops are recognised") {
+  auto parts = [](const Words& words) {
+    const KernelEntry& entry = find_kernel("conv2d");
+    return *find_contraction(make_program("p", entry.build(parse_kernel_args(entry, words))), "Y");
+  };
+  const Contraction dense = parts({"c_in=8", "h=9", "w=20", "c_out=16", "k=3"});
+  CHECK(dense.rows->loop == "oc");
+  CHECK(dense.extra->loop == "oh");
+  CHECK(dense.vector.loop == "ow");
+  CHECK(dense.rows_group == 0);
+  const Contraction depthwise = parts({"c_in=8", "h=9", "w=20", "c_out=8", "k=3", "groups=8"});
+  CHECK_FALSE(depthwise.rows);
+  CHECK(depthwise.batch.back().loop == "oc");
+  const Contraction grouped = parts({"c_in=8", "h=9", "w=20", "c_out=16", "k=3", "groups=4"});
+  CHECK(grouped.rows->loop == "oc");
+  CHECK(grouped.rows_group == 4);
+}
