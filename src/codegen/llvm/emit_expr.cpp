@@ -125,6 +125,11 @@ llvm::Value* Emitter::emit_binary(const Expr& e, const Binary& n) {
   if (e.type() == Type{DType::i64, 1} && n.op <= BinaryOp::mul) return to_value(linear(e));
   llvm::Value* a = emit(n.a);
   llvm::Value* b = emit(n.b);
+  const bool divides = n.op >= BinaryOp::floor_div && n.op <= BinaryOp::trunc_mod;
+  const bool by_constant =
+      llvm::isa<llvm::Constant>(b) && !llvm::cast<llvm::Constant>(b)->isZeroValue();
+  if (divides && by_constant && non_negative(n.a) && non_negative(n.b))
+    return divide_non_negative(n.op, a, b);
   return binary_op(n.op, n.a.type(), a, b);
 }
 

@@ -111,6 +111,7 @@ void Emitter::emit_entry() {
     llvm::Value* extent = top.CreateLoad(top.getInt64Ty(), place, plan_.dims[i].name());
     frame_.depths[extent] = 0;
     bind(plan_.dims[i], extent);
+    frame_.non_negative.insert(plan_.dims[i].get());
   }
   frame_.workspace = f->getArg(2);
   frame_.parallel_for = f->getArg(3);

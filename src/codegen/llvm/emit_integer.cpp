@@ -94,4 +94,37 @@ llvm::Value* Emitter::divide(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b
   return known ? q : builder_.CreateSelect(minus, builder_.CreateNeg(a), q);
 }
 
+/// Index arithmetic that cannot be negative: sums and products of loop variables that start at 0.
+/// (Indices do not overflow; what is read from memory may be anything.)
+bool Emitter::non_negative(const Expr& e) {
+  if (e.dtype() != DType::i64) return false;
+  if (const IntImm* n = e.as<IntImm>()) return n->value >= 0;
+  if (const VarRef* n = e.as<VarRef>()) return frame_.non_negative.count(n->var.get()) > 0;
+  if (const Ramp* n = e.as<Ramp>()) return non_negative(n->base) && non_negative(n->stride);
+  if (const Broadcast* n = e.as<Broadcast>()) return non_negative(n->value);
+  const Binary* n = e.as<Binary>();
+  if (!n) return false;
+  const bool a = non_negative(n->a), b = non_negative(n->b);
+  switch (n->op) {
+    case BinaryOp::max:
+      return a || b;
+    case BinaryOp::add:
+    case BinaryOp::mul:
+    case BinaryOp::min:
+    case BinaryOp::floor_div:
+    case BinaryOp::floor_mod:
+    case BinaryOp::trunc_div:
+    case BinaryOp::trunc_mod:
+      return a && b;
+    default:
+      return false;
+  }
+}
+
+/// Of operands >= 0, `b` a constant: every kind of division is the unsigned one.
+llvm::Value* Emitter::divide_non_negative(BinaryOp op, llvm::Value* a, llvm::Value* b) {
+  const bool remainder = op == BinaryOp::floor_mod || op == BinaryOp::trunc_mod;
+  return remainder ? builder_.CreateURem(a, b) : builder_.CreateUDiv(a, b);
+}
+
 }  // namespace tenon

@@ -95,6 +95,7 @@ llvm::Function* Emitter::emit_task(const For& n, const std::vector<Var>& vars,
       false);
   llvm::Function* task = begin_function(fmt::format("{}.task{}", symbol_, tasks_++), type, false);
   in_task_ = true;
+  frame_.non_negative = outer.non_negative;
   llvm::BasicBlock* body = builder_.GetInsertBlock();
   builder_.SetInsertPoint(frame_.entry_end);
   llvm::Value* context = task->getArg(0);

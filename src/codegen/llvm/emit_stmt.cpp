@@ -23,11 +23,13 @@ void Emitter::bind(const Var& v, llvm::Value* value) { frame_.vars[v.get()] = va
 
 void Emitter::unbind(const Var& v) {
   frame_.vars.erase(v.get());
+  frame_.non_negative.erase(v.get());
   frame_.linear_vars.erase(v.get());
 }
 
 void Emitter::emit_let(const LetStmt& n) {
   memo_.assign(1, {});
+  if (non_negative(n.value)) frame_.non_negative.insert(n.var.get());
   if (n.value.type() == Type{DType::i64, 1}) {
     const Linear form = linear(n.value);
     bind(n.var, to_value(form));
@@ -52,6 +54,7 @@ void Emitter::emit_for(const For& n) {
 void Emitter::emit_unrolled(const For& n, int64_t extent) {
   memo_.assign(1, {});
   const Linear min = linear(n.min);
+  if (non_negative(n.min)) frame_.non_negative.insert(n.var.get());
   for (int64_t i = 0; i < extent; ++i) {
     Linear at = min;
     at.constant += i;
@@ -78,6 +81,7 @@ void Emitter::emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool
   llvm::PHINode* at = builder_.CreatePHI(builder_.getInt64Ty(), 2, n.var.name());
   at->addIncoming(begin, preheader);
   frame_.depths[at] = ++frame_.loop_depth;
+  if (non_negative(n.min)) frame_.non_negative.insert(n.var.get());
   bind(n.var, at);
   emit(n.body);
   unbind(n.var);

@@ -63,6 +63,7 @@ class Emitter {
     int loop_depth = 0;
     std::unordered_map<const VarNode*, llvm::Value*> vars;
     std::unordered_map<const VarNode*, Linear> linear_vars;  // i64 lets
+    std::unordered_set<const VarNode*> non_negative;         // loops and lets over indices
     std::unordered_map<const BufferNode*, Home> homes;
     std::unordered_map<const llvm::Value*, int> depths;
     std::vector<llvm::AllocaInst*> register_parts;
@@ -86,6 +87,8 @@ class Emitter {
   llvm::Value* compare(BinaryOp op, DType t, llvm::Value* a, llvm::Value* b);
   llvm::Value* float_min_max(bool is_max, llvm::Value* a, llvm::Value* b);
   llvm::Value* divide(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b);
+  llvm::Value* divide_non_negative(BinaryOp op, llvm::Value* a, llvm::Value* b);
+  bool non_negative(const Expr& e);
   llvm::Value* unary_op(UnaryOp op, Type t, llvm::Value* a);
   llvm::Value* convert(Type from, DType to, llvm::Value* v);
   llvm::Value* splat(llvm::Value* v, int lanes);

@@ -52,17 +52,31 @@ class Linker {
   }
 
   void* find(orc::JITDylib& library, const std::string& symbol) {
-    const auto found = expect(session_.lookup({&library}, symbol), "linking");
-    return found.getAddress().toPtr<void*>();
+    reported().clear();
+    auto found = session_.lookup({&library}, symbol);
+    if (found) return found->getAddress().toPtr<void*>();
+    throw InternalError(fmt::format("loading machine code: linking failed: {}{}",
+                                    llvm::toString(found.takeError()), reported()));
   }
 
-  void remove(orc::JITDylib& library) { llvm::consumeError(session_.removeJITDylib(library)); }
+  /// Called from destructors: what is left behind when this fails is memory.
+  void remove(orc::JITDylib& library) {
+    llvm::consumeError(session_.removeJITDylib(library));
+    session_.getSymbolStringPool()->clearDeadEntries();
+  }
 
  private:
   Linker()
       : session_(expect(orc::SelfExecutorProcessControl::Create(), "setting up")),
         layer_(session_) {
-    session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+    session_.setErrorReporter(
+        [](llvm::Error error) { reported() += "\n" + llvm::toString(std::move(error)); });
+  }
+
+  /// The reasons behind a failed look-up, which the session hands out on the thread that links.
+  static std::string& reported() {
+    thread_local std::string text;
+    return text;
   }
 
   orc::ExecutionSession session_;

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cstdio>
 
 #include "flat.h"
 
@@ -208,4 +209,44 @@ TEST_CASE("a target that is no x86-64 is refused by name") {
   const Buffer y = flat_buffer("y", f32, 1);
   REQUIRE_THROWS_WITH(generate_object(program({}, {y}, store(y, Expr(0), float_imm(1))), t),
                       Catch::Contains("aarch64/neon") && Catch::Contains("x86-64 processors only"));
+}
+
+TEST_CASE("indices divide right whether or not they may be negative") {
+  const Buffer y = flat_buffer("y", i64, 60), z = flat_buffer("z", i64, 60);
+  const Var i("i"), j("j");
+  For from_minus_30;
+  from_minus_30.var = j;
+  from_minus_30.min = Expr(-30);
+  from_minus_30.extent = Expr(60);
+  from_minus_30.body = store(z, j + 30, floor_div(j * 2, Expr(7)) * 1000 + floor_mod(j, Expr(7)));
+  const Array up = zeros(i64, {60}), through = zeros(i64, {60});
+  run(program({}, {y, z},
+              seq({loop(i, Expr(60),
+                        store(y, i, floor_div(i * 2, Expr(7)) * 1000 + floor_mod(i, Expr(7)))),
+                   make_stmt(from_minus_30)})),
+      {up, through});
+  for (int64_t k = 0; k < 60; ++k) {
+    REQUIRE(up.data<int64_t>()[k] == k * 2 / 7 * 1000 + k % 7);
+    const int64_t n = k - 30;
+    REQUIRE(through.data<int64_t>()[k] ==
+            (n * 2 >= 0 ? n * 2 / 7 : -((-n * 2 + 6) / 7)) * 1000 + ((n % 7) + 7) % 7);
+  }
+}
+
+TEST_CASE("unloaded code gives its memory back") {
+  const Buffer y = flat_buffer("y", f32, 1);
+  const ObjectCode object =
+      generate_object(program({}, {y}, store(y, Expr(0), float_imm(1))), Target::host());
+  auto mapped = [] {
+    long pages = 0;
+    std::FILE* f = std::fopen("/proc/self/statm", "r");
+    REQUIRE(f != nullptr);
+    REQUIRE(std::fscanf(f, "%ld", &pages) == 1);
+    std::fclose(f);
+    return pages;
+  };
+  for (int n = 0; n < 50; ++n) load_object(object.bytes, object.symbol);
+  const long before = mapped();
+  for (int n = 0; n < 2000; ++n) load_object(object.bytes, object.symbol);
+  REQUIRE(mapped() - before < 500);  // pages: 2000 kernels that stayed would be 4000 or more
 }
