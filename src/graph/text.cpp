@@ -24,8 +24,11 @@ std::string type_text(const Value& value) {
   return (value.type ? std::string(name(*value.type)) : "?") + dims_text(value);
 }
 
+/// Also for ids that no value has: the verifier prints graphs that are not well formed.
 std::string name_of(const Graph& graph, ValueId id) {
-  return id == kAbsent ? "none" : graph.value(id).name;
+  if (id == kAbsent) return "none";
+  if (id < 0 || static_cast<size_t>(id) >= graph.values.size()) return fmt::format("value {}", id);
+  return graph.value(id).name;
 }
 
 std::string array_text(const Array& array) {
@@ -72,9 +75,10 @@ namespace {
 std::string node_text(const Graph& graph, const Node& node) {
   std::vector<std::string> inputs, outputs;
   for (ValueId id : node.inputs) inputs.push_back(name_of(graph, id));
-  for (ValueId id : node.outputs)
-    outputs.push_back(id == kAbsent ? "none"
-                                    : graph.value(id).name + ": " + type_text(graph.value(id)));
+  for (ValueId id : node.outputs) {
+    const bool known = id >= 0 && static_cast<size_t>(id) < graph.values.size();
+    outputs.push_back(name_of(graph, id) + (known ? ": " + type_text(graph.value(id)) : ""));
+  }
   const std::string line = join(outputs) + " = " + node.op + "(" + join(inputs) + ")";
   return line + attributes_text(node);
 }

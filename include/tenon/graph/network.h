@@ -75,8 +75,9 @@ class Network {
   int64_t arena_bytes() const;
   std::string dot() const;
 
- private:
   struct State;
+
+ private:
   explicit Network(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

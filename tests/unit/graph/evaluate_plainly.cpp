@@ -60,6 +60,7 @@ const std::map<std::string, Unary> kUnary = {
     {"Identity", [](double a) { return a; }},
     {"Cast", [](double a) { return a; }},
     {"Not", [](double a) { return a == 0 ? 1.0 : 0.0; }},
+    {"Relu", [](double a) { return a < 0 ? 0 : a; }},
     {"Neg", [](double a) { return -a; }},
     {"Exp", [](double a) { return std::exp(a); }},
     {"Floor", [](double a) { return std::floor(a); }},
@@ -197,9 +198,8 @@ class Plain {
   }
 
   double batch_norm(const Index& i) {
-    const Index c{i[1]};
-    return (in(0, i) - in(3, c)) / std::sqrt(in(4, c) + node_.real("epsilon")) * in(1, c) +
-           in(2, c);
+    return (in(0, i) - in(3, i)) / std::sqrt(in(4, i) + node_.real("epsilon")) * in(1, i) +
+           in(2, i);
   }
 
   const Graph& graph_;

@@ -1,0 +1,228 @@
+#include <tenon/graph/network.h>
+#include <tenon/graph/onnx.h>
+#include <tenon/support/error.h>
+#include <tenon/support/log.h>
+#include <tenon/support/text.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "graph/exec/network_state.h"
+
+namespace tenon {
+
+namespace {
+
+using Place = MemoryPlan::Place;
+
+const MemoryPlan::Home& home_of(const Network::State& state, ValueId id) {
+  return state.plan.homes[static_cast<size_t>(id)];
+}
+
+/// Where the value lies, as far as it does not depend on the run.
+void* fixed_memory(const Network::State& state, ValueId id) {
+  const MemoryPlan::Home& home = home_of(state, id);
+  if (home.place == Place::constant) return state.graph.value(home.root).constant->raw();
+  if (home.place == Place::arena) return static_cast<char*>(state.arena.raw()) + home.offset;
+  return nullptr;
+}
+
+void bind_steps(Network::State& state) {
+  for (Step& step : state.steps)
+    for (size_t k = 0; k < step.arguments.size(); ++k) {
+      const MemoryPlan::Home& home = home_of(state, step.arguments[k]);
+      step.pointers.push_back(fixed_memory(state, step.arguments[k]));
+      step.arguments[k] = home.root;
+      if (home.place == Place::input || home.place == Place::output) step.outside.push_back(k);
+    }
+}
+
+NamedShape named_shape(const Graph& graph, ValueId id) {
+  return {graph.value(id).name, *graph.value(id).type, graph.value(id).shape()};
+}
+
+std::string shape_and_type(DType type, const std::vector<int64_t>& shape) {
+  return fmt::format("{} {}", name(type), shape_text(shape));
+}
+
+void check_array(const Network::State& state, const char* kind, const NamedShape& wanted,
+                 const Array& given) {
+  if (given.dtype() == wanted.dtype && given.shape() == wanted.shape) return;
+  throw UserError(fmt::format("network {}: {} \"{}\" is {}, the array given is {}", state.name,
+                              kind, wanted.name, shape_and_type(wanted.dtype, wanted.shape),
+                              shape_and_type(given.dtype(), given.shape())));
+}
+
+void check_names(const Network::State& state, const std::vector<ValueId>& ids, const char* kind,
+                 const std::map<std::string, Array>& given) {
+  std::vector<std::string> known;
+  for (ValueId id : ids) known.push_back(state.graph.value(id).name);
+  for (const auto& [name, array] : given) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::vector<std::string> near = nearest_names(name, known);
+    throw UserError(fmt::format("network {} has no {} \"{}\"; its {}s: {}{}", state.name, kind,
+                                name, kind, join(known),
+                                near.empty() ? "" : "\n  try: " + near[0]));
+  }
+  for (const std::string& name : known)
+    if (!given.count(name))
+      throw UserError(fmt::format("network {}: {} \"{}\" is missing", state.name, kind, name));
+}
+
+void set_memory(Network::State& state, const std::vector<ValueId>& ids, const char* kind,
+                const std::map<std::string, Array>& arrays) {
+  check_names(state, ids, kind, arrays);
+  for (ValueId id : ids) {
+    const Array& array = arrays.at(state.graph.value(id).name);
+    check_array(state, kind, named_shape(state.graph, id), array);
+    state.memory[static_cast<size_t>(id)] = array.raw();
+  }
+}
+
+/// Outputs that no group writes: views, and what is there before the run.
+void copy_outputs(Network::State& state) {
+  for (ValueId id : state.graph.outputs) {
+    const MemoryPlan::Home& home = home_of(state, id);
+    if (home.place == Place::output && home.root == id) continue;
+    const bool outside = home.place == Place::input || home.place == Place::output;
+    const void* from =
+        outside ? state.memory[static_cast<size_t>(home.root)] : fixed_memory(state, id);
+    const Value& value = state.graph.value(id);
+    const int64_t bytes = element_count(value.shape()) * byte_size(*value.type);
+    if (bytes > 0)
+      std::memcpy(state.memory[static_cast<size_t>(id)], from, static_cast<size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+Network::Network(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+Network::~Network() = default;
+
+Network Network::load(const std::filesystem::path& model, const NetworkOptions& options) {
+  auto state = std::make_unique<State>();
+  state->name = model.stem().string();
+  state->options = options;
+  const Evaluator evaluate = formula_evaluator();
+  const Graph resolved =
+      resolve_operators(bind_shapes(load_onnx(model), options.bindings), evaluate);
+  state->graph = simplify_graph(resolved, evaluate, {.skip = options.skip_passes});
+  state->groups = group_nodes(state->graph, {.fuse = options.fuse});
+  state->plan = plan_memory(state->graph, state->groups);
+  state->arena = Array::empty(u8, {state->plan.arena_bytes});
+  state->memory.resize(state->graph.values.size(), nullptr);
+  state->pool = std::make_unique<ThreadPool>(options.threads);
+  make_kernels(*state);
+  bind_steps(*state);
+  log_line(1, "graph",
+           fmt::format("{}: {} nodes in {} groups, {} kernels, {} KB arena", state->name,
+                       state->graph.nodes.size(), state->groups.size(), state->kernels.size(),
+                       state->plan.arena_bytes / 1024));
+  Network network(std::move(state));
+  network.select_default();
+  return network;
+}
+
+const std::string& Network::name() const { return state_->name; }
+const std::vector<GroupKernel>& Network::kernels() const { return state_->kernels; }
+const Graph& Network::graph() const { return state_->graph; }
+int64_t Network::arena_bytes() const { return state_->plan.arena_bytes; }
+std::string Network::dot() const { return tenon::dot(state_->graph); }
+
+std::vector<NamedShape> Network::inputs() const {
+  std::vector<NamedShape> list;
+  for (ValueId id : state_->graph.inputs) list.push_back(named_shape(state_->graph, id));
+  return list;
+}
+
+std::vector<NamedShape> Network::outputs() const {
+  std::vector<NamedShape> list;
+  for (ValueId id : state_->graph.outputs) list.push_back(named_shape(state_->graph, id));
+  return list;
+}
+
+void Network::set_trace(size_t kernel, Trace trace, std::string schedule) {
+  GroupKernel& target = state_->kernels.at(kernel);
+  state_->compiled[kernel] = Kernel();
+  target.trace = std::move(trace);
+  target.schedule = std::move(schedule);
+}
+
+void Network::select_default() {
+  for (size_t k = 0; k < state_->kernels.size(); ++k)
+    set_trace(k, default_schedule(state_->kernels[k].task).trace(), "default");
+}
+
+void Network::select_unscheduled() {
+  for (size_t k = 0; k < state_->kernels.size(); ++k) set_trace(k, {}, "unscheduled");
+}
+
+void Network::select(const RecordStore& records) {
+  for (size_t k = 0; k < state_->kernels.size(); ++k) {
+    const Task& task = state_->kernels[k].task;
+    const auto found = records.find(record_query(task, state_->pool->workers()));
+    if (found && !found->adapted)
+      set_trace(k, trace_from_json(found->logged.record.trace), found->logged.where.text());
+    else
+      set_trace(k, default_schedule(task).trace(), "default");
+  }
+}
+
+void Network::compile(const std::function<void(size_t done, size_t all)>& progress) {
+  std::vector<size_t> open;
+  for (size_t k = 0; k < state_->kernels.size(); ++k)
+    if (!state_->compiled[k].defined()) open.push_back(k);
+  std::mutex mutex;
+  size_t done = 0;
+  state_->pool->for_ranges(
+      static_cast<int64_t>(open.size()), [&](int64_t begin, int64_t end, int32_t) {
+        for (int64_t i = begin; i < end; ++i) {
+          const size_t k = open[static_cast<size_t>(i)];
+          state_->compiled[k] = tenon::compile(state_->kernels[k].task, state_->kernels[k].trace);
+          const std::lock_guard<std::mutex> lock(mutex);
+          if (progress) progress(++done, open.size());
+        }
+      });
+  int64_t workspace = 0;
+  for (const Kernel& kernel : state_->compiled)
+    workspace = std::max(workspace, kernel.module().workspace_total(state_->pool->workers()));
+  state_->workspace.reserve(workspace);
+}
+
+Kernel Network::kernel(size_t index) const {
+  const Kernel& kernel = state_->compiled.at(index);
+  if (!kernel.defined())
+    throw UserError(fmt::format("network {}: kernel {} is not compiled\n  try: compile() first",
+                                state_->name, state_->kernels[index].name));
+  return kernel;
+}
+
+void Network::run_into(const std::map<std::string, Array>& inputs,
+                       std::map<std::string, Array>& outputs) {
+  State& state = *state_;
+  for (size_t k = 0; k < state.kernels.size(); ++k)
+    if (!state.compiled[k].defined()) kernel(k);
+  set_memory(state, state.graph.inputs, "input", inputs);
+  set_memory(state, state.graph.outputs, "output", outputs);
+  const ThreadPool::Busy busy(*state.pool);
+  for (Step& step : state.steps) {
+    for (size_t k : step.outside)
+      step.pointers[k] = state.memory[static_cast<size_t>(step.arguments[k])];
+    call_unchecked(state.compiled[step.kernel].module(), step.pointers.data(), nullptr, *state.pool,
+                   state.workspace);
+  }
+  copy_outputs(state);
+}
+
+std::map<std::string, Array> Network::run(const std::map<std::string, Array>& inputs) {
+  std::map<std::string, Array> results;
+  for (const NamedShape& output : outputs())
+    results[output.name] = Array::empty(output.dtype, output.shape);
+  run_into(inputs, results);
+  return results;
+}
+
+}  // namespace tenon

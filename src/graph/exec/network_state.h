@@ -1,0 +1,35 @@
+#pragma once
+#include <tenon/graph/groups.h>
+#include <tenon/graph/memory_plan.h>
+#include <tenon/graph/network.h>
+#include <tenon/runtime/thread_pool.h>
+
+namespace tenon {
+
+/// One group at run time: which kernel, and where its arguments are.
+struct Step {
+  size_t kernel = 0;
+  std::vector<ValueId> arguments;  // roots of views, as the kernel's parameters
+  std::vector<void*> pointers;  // the same in memory; those of inputs and outputs are set per run
+  std::vector<size_t> outside;  // arguments that are inputs or outputs of the network
+};
+
+struct Network::State {
+  std::string name;
+  NetworkOptions options;
+  Graph graph;
+  std::vector<Group> groups;
+  MemoryPlan plan;
+  std::vector<GroupKernel> kernels;
+  std::vector<Kernel> compiled;  // undefined where not compiled yet, or the trace changed since
+  std::vector<Step> steps;       // one per group
+  Array arena;
+  std::unique_ptr<ThreadPool> pool;
+  Workspace workspace;        // shared by all kernels: they run one after the other
+  std::vector<void*> memory;  // per value: where the caller's input or output is in this run
+};
+
+/// Distinct kernels of the groups, most work first, and the step of each group.
+void make_kernels(Network::State& state);
+
+}  // namespace tenon

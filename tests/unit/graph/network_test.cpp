@@ -1,0 +1,72 @@
+#include <tenon/graph/network.h>
+#include <tenon/support/error.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "graph_testing.h"
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ModelBuilder small_net() {
+  ModelBuilder m;
+  m.input("x", f32, {1, 2, 6, 6})
+      .floats("w", {4, 2, 3, 3}, std::vector<float>(72, 0.25F))
+      .floats("b", {4}, {1, -2, 3, 0});
+  m.node("Conv", {"x", "w", "b"}, {"c"}).set("pads", std::vector<int64_t>{1, 1, 1, 1});
+  m.node("Relu", {"c"}, {"r"});
+  m.integers("shape", {1, -1}).node("Reshape", {"r", "shape"}, {"f"});
+  m.floats("m", {144, 3}, std::vector<float>(432, 0.01F))
+      .node("MatMul", {"f", "m"}, {"y"})
+      .output("y")
+      .output("f");
+  return m;
+}
+
+std::filesystem::path write_model(const TemporaryFolder& folder, const ModelBuilder& m) {
+  const std::filesystem::path path = folder.path() / "small.onnx";
+  std::ofstream(path, std::ios::binary) << m.bytes();
+  return path;
+}
+
+void check_close(const Array& ours, const Array& expected) {
+  REQUIRE(ours.shape() == expected.shape());
+  const std::vector<double> a = ours.to_doubles(), b = expected.to_doubles();
+  for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-5).margin(1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("a network computes what its graph says, under default schedules and unscheduled") {
+  const TemporaryFolder folder;
+  Network network = Network::load(write_model(folder, small_net()), {.threads = 2});
+  const Array x = random(f32, {1, 2, 6, 6}, 3);
+  const std::vector<Array> expected = run_plainly(network.graph(), {x});
+  SECTION("default") { CHECK(network.kernels().at(0).schedule == "default"); }
+  SECTION("unscheduled") { network.select_unscheduled(); }
+  network.compile();
+  for (int run = 0; run < 2; ++run) {
+    const std::map<std::string, Array> outputs = network.run({{"x", x}});
+    check_close(outputs.at("y"), expected[0]);
+    check_close(outputs.at("f"), expected[1]);
+  }
+}
+
+TEST_CASE("a network refuses inputs that do not fit") {
+  const TemporaryFolder folder;
+  Network network = Network::load(write_model(folder, small_net()), {.threads = 1});
+  const Array x = zeros(f32, {1, 2, 6, 6});
+  const auto message = [&](const std::map<std::string, Array>& inputs) {
+    return user_error([&] { network.run(inputs); });
+  };
+  CHECK_THAT(message({{"x", x}}), Contains("is not compiled") && Contains("try: compile() first"));
+  network.compile();
+  CHECK_THAT(message({}), Contains("network small: input \"x\" is missing"));
+  CHECK_THAT(message({{"x", x}, {"xx", x}}), Contains("has no input \"xx\"") && Contains("try: x"));
+  CHECK_THAT(message({{"x", zeros(f32, {1, 2, 6, 7})}}),
+             Contains("is f32 1x2x6x6, the array given is f32 1x2x6x7"));
+  CHECK_THAT(message({{"x", zeros(f64, {1, 2, 6, 6})}}), Contains("the array given is f64"));
+}

@@ -1,0 +1,154 @@
+#include "graph/passes/passes.h"
+
+#include <tenon/support/error.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "graph_testing.h"
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<float> ramp(size_t n, float scale, float offset) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i) values[i] = scale * static_cast<float>(i % 7) + offset;
+  return values;
+}
+
+ModelBuilder conv_bn_model(bool second_reader) {
+  ModelBuilder m;
+  m.input("x", f32, {1, 2, 4, 4})
+      .floats("w", {3, 2, 3, 3}, ramp(54, 0.1F, -0.3F))
+      .floats("b", {3}, {1, 2, 3});
+  m.floats("scale", {3}, {0.5F, -2, 1.5F}).floats("bias", {3}, {0.1F, 0.2F, 0.3F});
+  m.floats("mean", {3}, {0.3F, -1, 2}).floats("variance", {3}, {0.5F, 4, 1});
+  m.node("Conv", {"x", "w", "b"}, {"c"});
+  m.node("BatchNormalization", {"c", "scale", "bias", "mean", "variance"}, {"n"});
+  m.node("Relu", {"n"}, {"y"}).output("y");
+  if (second_reader) m.node("Exp", {"c"}, {"z"}).output("z");
+  return m;
+}
+
+size_t count(const Graph& graph, const std::string& op) {
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const Node& node) { return node.op == op; }));
+}
+
+Graph simplified(const Graph& graph, const std::vector<std::string>& skip = {}) {
+  return simplify_graph(graph, evaluate_plainly, {skip, true});
+}
+
+}  // namespace
+
+TEST_CASE("batch normalisation folds into the convolution before it, bias included") {
+  const Graph before = conv_bn_model(false).resolve();
+  const Graph after = simplified(before);
+  CHECK(count(before, "BatchNormalization") == 1);
+  REQUIRE(after.nodes.size() == 3);  // Conv, Add, Relu
+  const Array x = random(f32, {1, 2, 4, 4}, 5);
+  const std::vector<double> expected = run_plainly(before, {x})[0].to_doubles(),
+                            folded = run_plainly(after, {x})[0].to_doubles();
+  for (size_t i = 0; i < expected.size(); ++i)
+    CHECK(folded[i] == Approx(expected[i]).epsilon(1e-5).margin(1e-6));
+}
+
+TEST_CASE("folded weights are exactly those computed in double") {
+  const Graph after = simplified(conv_bn_model(false).resolve());
+  const Array& weights = *after.value(after.nodes.at(0).inputs[1]).constant;
+  const double scale = 0.5F / std::sqrt(0.5F + double{1e-5F});
+  CHECK(weights.to_doubles()[1] == static_cast<double>(static_cast<float>((0.1F - 0.3F) * scale)));
+}
+
+TEST_CASE("a convolution that another node reads keeps its weights") {
+  const Graph after = simplified(conv_bn_model(true).resolve());
+  CHECK(count(after, "Conv") == 1);
+  CHECK(count(after, "Mul") == 1);  // lower_affine wrote the normalisation as scale and shift
+  CHECK(after.value(after.nodes.at(0).inputs[1]).name == "w");
+}
+
+TEST_CASE("a pass can be left out; an unknown one is an error") {
+  const Graph resolved = conv_bn_model(false).resolve();
+  CHECK(count(simplified(resolved, {"fold_affine", "lower_affine"}), "BatchNormalization") == 1);
+  CHECK_THAT(user_error([&] { simplified(resolved, {"fold_afine"}); }),
+             Contains("no graph pass \"fold_afine\"") && Contains("fold_affine"));
+}
+
+TEST_CASE("a variance that makes the scale infinite is not folded") {
+  ModelBuilder m;
+  m.input("x", f32, {1, 1, 2, 2})
+      .floats("w", {1, 1, 1, 1}, {1})
+      .floats("zero", {1}, {0})
+      .floats("one", {1}, {1});
+  m.floats("minus", {1}, {-1});
+  m.node("Conv", {"x", "w"}, {"c"})
+      .node("BatchNormalization", {"c", "one", "zero", "zero", "minus"}, {"y"})
+      .output("y");
+  const Graph after = simplified(m.resolve(), {"lower_affine"});
+  CHECK(count(after, "BatchNormalization") == 1);
+}
+
+TEST_CASE("constants fold, but an expanded scalar stays small") {
+  ModelBuilder m;
+  m.input("x", f32, {3, 2}).floats("w", {2, 3}, {1, 2, 3, 4, 5, 6}).node("Transpose", {"w"}, {"t"});
+  m.node("Add", {"x", "t"}, {"y"}).output("y");
+  m.floats("one", {}, {1})
+      .integers("shape", {1 << 20})
+      .node("Expand", {"one", "shape"}, {"e"})
+      .output("e");
+  const Graph after = simplified(m.resolve());
+  CHECK(count(after, "Transpose") == 0);
+  CHECK(count(after, "Expand") == 1);
+  CHECK(after.value(after.nodes.at(0).inputs[1]).constant->to_doubles() ==
+        std::vector<double>{1, 4, 2, 5, 3, 6});
+}
+
+TEST_CASE("common and dead nodes go") {
+  ModelBuilder m;
+  m.input("x", f32, {2})
+      .node("Exp", {"x"}, {"a"})
+      .node("Exp", {"x"}, {"b"})
+      .node("Neg", {"x"}, {"unused"});
+  m.node("Add", {"a", "b"}, {"y"}).output("y");
+  const Graph after = simplified(m.resolve());
+  REQUIRE(after.nodes.size() == 2);
+  CHECK(after.nodes[1].inputs[0] == after.nodes[1].inputs[1]);
+  for (const Value& value : after.values) CHECK(value.name != "unused");
+}
+
+TEST_CASE("equal nodes with other attributes are not common") {
+  ModelBuilder m;
+  m.input("x", f32, {2, 2}).node("LeakyRelu", {"x"}, {"a"}).set_real("alpha", 0.1F);
+  m.node("LeakyRelu", {"x"}, {"b"})
+      .set_real("alpha", 0.2F)
+      .node("Add", {"a", "b"}, {"y"})
+      .output("y");
+  CHECK(simplified(m.resolve()).nodes.size() == 3);
+}
+
+TEST_CASE("the verifier finds what is not well formed") {
+  const Graph good = conv_bn_model(false).resolve();
+  const auto message = [&](const std::function<void(Graph&)>& damage) {
+    Graph graph = good;
+    damage(graph);
+    try {
+      verify_graph(graph);
+    } catch (const InternalError& error) {
+      return std::string(error.what());
+    }
+    FAIL("accepted");
+    return std::string();
+  };
+  CHECK_THAT(message([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }),
+             Contains("before anything gives it"));
+  CHECK_THAT(message([](Graph& g) { g.nodes[1].outputs = g.nodes[0].outputs; }),
+             Contains("comes from"));
+  CHECK_THAT(message([](Graph& g) { g.outputs[0] = 1000; }), Contains("names value 1000"));
+  CHECK_THAT(message([](Graph& g) { g.value(g.outputs[0]).dims.reset(); }),
+             Contains("is not known"));
+  CHECK_THAT(message([](Graph& g) { g.value(g.nodes[0].inputs[1]).type = f64; }),
+             Contains("another type or shape"));
+}
