@@ -80,4 +80,5 @@ make_cases node dump_node_cases.py
 copy_package_cases pytorch-converted
 copy_package_cases pytorch-operator
 make_cases nets randomise_nets.py squeezenet shufflenet resnet50
+make_cases nets/text_direction reference_run.py "$cache/models/ch_ppocr_mobile_v2.0_cls_infer.onnx" 1x3x48x192
 say "ready in $cache"
