@@ -1,5 +1,7 @@
 #include <tenon/driver/driver.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -15,7 +17,8 @@ struct BenchCommand : CommandOptions {
 };
 
 void warn(const RecordStore& store) {
-  for (const std::string& warning : store.warnings()) fmt::print(stderr, "tenon: warning: {}\n", warning);
+  for (const std::string& warning : store.warnings())
+    fmt::print(stderr, "tenon: warning: {}\n", warning);
 }
 
 void print_rows(const std::vector<BenchRow>& rows, bool json) {
@@ -42,7 +45,8 @@ void run_bench(const BenchCommand& command) {
     if (command.json) {
       fmt::print("{}\n", result.to_json());
     } else {
-      fmt::print("{}: default {:.1f} us, tuned {:.1f} us\n", result.network, result.default_us, result.median_us);
+      fmt::print("{}: default {:.1f} us, tuned {:.1f} us\n", result.network, result.default_us,
+                 result.median_us);
     }
   } else {
     const Task task = operator_task(command.subject, command.parsed_target());
@@ -58,12 +62,17 @@ void run_bench(const BenchCommand& command) {
 
 void add_bench(CLI::App& app) {
   auto command = std::make_shared<BenchCommand>();
-  CLI::App* verb = app.add_subcommand("bench", "tuned beside default, per kernel: time, GFLOP/s, share of peak");
-  verb->add_option("subject", command->subject, "model.onnx, or an operator and its arguments")->required();
+  CLI::App* verb =
+      app.add_subcommand("bench", "tuned beside default, per kernel: time, GFLOP/s, share of peak");
+  verb->add_option("subject", command->subject, "model.onnx, or an operator and its arguments")
+      ->required();
   verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
   verb->add_option("--log", command->log, "file of records to look in first");
-  verb->add_option("--rounds", command->rounds, "interleaved rounds")->capture_default_str()->check(CLI::Range(1, 1000));
-  verb->add_flag("--unscheduled", command->unscheduled, "also the plain loop nest, for information");
+  verb->add_option("--rounds", command->rounds, "interleaved rounds")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  verb->add_flag("--unscheduled", command->unscheduled,
+                 "also the plain loop nest, for information");
   add_common(*verb, *command);
   verb->callback([command] { run_bench(*command); });
 }

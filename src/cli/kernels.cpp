@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -45,7 +47,9 @@ void add_kernels(CLI::App& app) {
       }
     }
     if (!options->json && options->subject.empty()) {
-      fmt::print("every operator also takes type= (f32, f64, i32, ...) and constant= (inputs known ahead of time)\n");
+      fmt::print(
+          "every operator also takes type= (f32, f64, i32, ...) and constant= (inputs known ahead "
+          "of time)\n");
     }
   });
 }

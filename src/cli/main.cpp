@@ -1,3 +1,5 @@
+#include <tenon/autotvm/tune.h>
+#include <tenon/driver/version.h>
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
@@ -7,14 +9,20 @@
 #include <new>
 
 #include "cli/verbs.h"
-#include "tenon/driver/version.h"
 
 namespace tenon {
 namespace {
 
-// DESIGN section 8: 0 done, 1 a check failed or no candidate worked, 2 the user's input, 3 device absent,
-// 70 internal, 130 Ctrl-C.
-enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2, kNoDevice = 3, kInternal = 70, kInterrupted = 130 };
+// DESIGN section 8: 0 done, 1 a check failed or no candidate worked, 2 the user's input, 3 device
+// absent, 70 internal, 130 Ctrl-C.
+enum ExitCode {
+  kDone = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kNoDevice = 3,
+  kInternal = 70,
+  kInterrupted = 130
+};
 
 int complain(const std::string& message, int code) {
   fmt::print(stderr, "tenon: {}\n", message);
@@ -35,12 +43,14 @@ void check_verb(int argc, char** argv) {
     if (name == argv[1]) return;
   }
   const std::vector<std::string> near = nearest_names(argv[1], known);
-  throw UserError(fmt::format("there is no verb \"{}\"\n  verbs: {}\n  try: {}", argv[1], join(known),
+  throw UserError(fmt::format("there is no verb \"{}\"\n  verbs: {}\n  try: {}", argv[1],
+                              join(known),
                               near.empty() ? "tenon --help" : "tenon " + near[0] + " --help"));
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Tenon fits tensor kernels to machines: import or write an operator, tune it, run it."};
+  CLI::App app{
+      "Tenon fits tensor kernels to machines: import or write an operator, tune it, run it."};
   app.name("tenon");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
@@ -56,6 +66,8 @@ int run(int argc, char** argv) {
     return kFailed;
   } catch (const Interrupted&) {
     return complain("stopped by Ctrl-C; every finished trial is in the log", kInterrupted);
+  } catch (const TuneError& e) {
+    return complain(e.what(), kFailed);
   } catch (const UserError& e) {
     return complain(e.what(), kUsage);
   } catch (const DeviceError& e) {
@@ -70,9 +82,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 const std::vector<Verb>& verbs() {
-  static const std::vector<Verb> kVerbs = {{"targets", add_targets}, {"kernels", add_kernels}, {"tune", add_tune},
-                                           {"run", add_run},         {"bench", add_bench},     {"show", add_show},
-                                           {"replay", add_replay}};
+  static const std::vector<Verb> kVerbs = {
+      {"targets", add_targets}, {"kernels", add_kernels}, {"tune", add_tune},    {"run", add_run},
+      {"bench", add_bench},     {"show", add_show},       {"replay", add_replay}};
   return kVerbs;
 }
 

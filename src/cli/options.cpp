@@ -11,7 +11,8 @@
 namespace tenon {
 
 int CommandOptions::parsed_threads() const {
-  if (threads < 0) throw UserError(fmt::format("--threads {}: it must be at least 1 (0: all cores)", threads));
+  if (threads < 0)
+    throw UserError(fmt::format("--threads {}: it must be at least 1 (0: all cores)", threads));
   return threads == 0 ? allowed_cores() : threads;
 }
 
@@ -20,11 +21,13 @@ std::map<std::string, std::vector<int64_t>> CommandOptions::parsed_shapes() cons
   for (const std::string& text : shapes) {
     auto [input_name, rest] = split_assignment(text, "--shape x=1x3x48x192");
     std::vector<int64_t> dims;
-    for (const std::string& part : rest == "scalar" ? std::vector<std::string>{} : split_text(rest, 'x')) {
+    for (const std::string& part :
+         rest == "scalar" ? std::vector<std::string>{} : split_text(rest, 'x')) {
       auto extent = parse_int(part);
       if (!extent || *extent < 0) {
-        throw UserError(fmt::format("--shape {}: \"{}\" is not an extent\n  try: --shape {}=1x3x48x192", text, part,
-                                    input_name));
+        throw UserError(
+            fmt::format("--shape {}: \"{}\" is not an extent\n  try: --shape {}=1x3x48x192", text,
+                        part, input_name));
       }
       dims.push_back(*extent);
     }
@@ -34,9 +37,11 @@ std::map<std::string, std::vector<int64_t>> CommandOptions::parsed_shapes() cons
 }
 
 void add_common(CLI::App& verb, CommandOptions& options) {
-  verb.add_option("--target", options.target, "host, or a level of it: " + join(Target::known_names()))
+  verb.add_option("--target", options.target,
+                  "host, or a level of it: " + join(Target::known_names()))
       ->capture_default_str();
-  verb.add_option("--threads", options.threads, "threads to run on (0: all cores this process may use)")
+  verb.add_option("--threads", options.threads,
+                  "threads to run on (0: all cores this process may use)")
       ->capture_default_str();
   verb.add_flag("--json", options.json, "one JSON object a line instead of tables");
   verb.add_flag("--quiet", options.quiet, "no progress");
@@ -70,7 +75,8 @@ double parse_seconds(const std::string& text) {
   return value * scale;
 }
 
-std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& what) {
+std::pair<std::string, std::string> split_assignment(const std::string& text,
+                                                     const std::string& what) {
   size_t at = text.find('=');
   if (at == std::string::npos || at == 0) {
     throw UserError(fmt::format("\"{}\" is not NAME=VALUE\n  try: {}", text, what));

@@ -16,8 +16,8 @@ class App;
 
 namespace tenon {
 
-/// What every verb understands. `subject` is an operator's name and its arguments ("matmul", "m=64"), a model
-/// file, or LOG:LINE, as the verb says.
+/// What every verb understands. `subject` is an operator's name and its arguments ("matmul",
+/// "m=64"), a model file, or LOG:LINE, as the verb says.
 struct CommandOptions {
   std::vector<std::string> subject;
   std::string target = "host";
@@ -45,6 +45,7 @@ NetworkOptions network_options(const CommandOptions& options);
 double parse_seconds(const std::string& text);
 
 /// "NAME=rest" at the first '='; UserError that says what `what` should look like.
-std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& what);
+std::pair<std::string, std::string> split_assignment(const std::string& text,
+                                                     const std::string& what);
 
 }  // namespace tenon

@@ -1,5 +1,7 @@
 #include <tenon/driver/driver.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,7 +24,8 @@ void run_replay(const ReplayCommand& command) {
   const Trace trace = trace_from_json(record.trace);
   if (!command.check && !command.time) {
     const Kernel kernel = compile(task, trace);
-    fmt::print("{} replays: {} steps, compiled in {:.1f} ms\n", where.text(), trace.size(), kernel.compile_us() / 1000);
+    fmt::print("{} replays: {} steps, compiled in {:.1f} ms\n", where.text(), trace.size(),
+               kernel.compile_us() / 1000);
     return;
   }
   BenchOptions options;
@@ -35,8 +38,8 @@ void run_replay(const ReplayCommand& command) {
   } else {
     if (command.check) fmt::print("{}: check {}\n", where.text(), name(row.check));
     if (command.time) {
-      fmt::print("{}: {:.2f} us now (median of {}), {:.2f} us in the record\n", where.text(), row.median_us,
-                 options.rounds, median_us(record));
+      fmt::print("{}: {:.2f} us now (median of {}), {:.2f} us in the record\n", where.text(),
+                 row.median_us, options.rounds, median_us(record));
     }
   }
   if (row.check == CheckResult::failed) throw CheckFailed{};
@@ -46,7 +49,8 @@ void run_replay(const ReplayCommand& command) {
 
 void add_replay(CLI::App& app) {
   auto command = std::make_shared<ReplayCommand>();
-  CLI::App* verb = app.add_subcommand("replay", "rebuild a logged schedule, check its results, time it");
+  CLI::App* verb =
+      app.add_subcommand("replay", "rebuild a logged schedule, check its results, time it");
   verb->add_option("record", command->subject, "LOG:LINE")->required()->expected(1);
   verb->add_option("--model", command->model, "the network that LOG:LINE was tuned for");
   verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");

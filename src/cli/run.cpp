@@ -4,6 +4,8 @@
 #include <tenon/support/files.h>
 #include <tenon/support/text.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
@@ -32,11 +34,13 @@ std::map<std::string, Array> read_inputs(const RunCommand& command) {
   return inputs;
 }
 
-// Any name of an output as a file name: what a file system may dislike becomes '_', a number keeps names apart.
+// Any name of an output as a file name: what a file system may dislike becomes '_', a number keeps
+// names apart.
 std::string file_name(const std::string& output_name, std::set<std::string>& taken) {
   std::string stem;
   for (char c : output_name) {
-    stem += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
+    stem +=
+        std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
   }
   if (stem.empty() || stem[0] == '.') stem = "output" + stem;
   std::string name = stem + ".npy";
@@ -47,7 +51,8 @@ std::string file_name(const std::string& output_name, std::set<std::string>& tak
 void write_folder(const std::string& folder, const std::map<std::string, Array>& outputs) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) throw UserError(fmt::format("--output-dir {}: cannot be made: {}", folder, error.message()));
+  if (error)
+    throw UserError(fmt::format("--output-dir {}: cannot be made: {}", folder, error.message()));
   nlohmann::ordered_json index;
   std::set<std::string> taken = {"index.json"};
   for (const auto& [output_name, array] : outputs) {
@@ -56,7 +61,8 @@ void write_folder(const std::string& folder, const std::map<std::string, Array>&
     index[output_name] = file;
   }
   const std::string index_path = (std::filesystem::path(folder) / "index.json").string();
-  if (auto failure = write_file(index_path, index.dump(2) + "\n")) throw UserError(failure->message);
+  if (auto failure = write_file(index_path, index.dump(2) + "\n"))
+    throw UserError(failure->message);
 }
 
 void write_named(const RunCommand& command, const std::map<std::string, Array>& outputs) {
@@ -66,8 +72,8 @@ void write_named(const RunCommand& command, const std::map<std::string, Array>& 
     if (it == outputs.end()) {
       std::vector<std::string> known;
       for (const auto& entry : outputs) known.push_back(entry.first);
-      throw UserError(fmt::format("--output {}: the network has no output \"{}\"\n  outputs: {}", text, output_name,
-                                  join(known)));
+      throw UserError(fmt::format("--output {}: the network has no output \"{}\"\n  outputs: {}",
+                                  text, output_name, join(known)));
     }
     save_npy(path, it->second);
   }
@@ -75,13 +81,15 @@ void write_named(const RunCommand& command, const std::map<std::string, Array>& 
 
 void run_network(const RunCommand& command) {
   if (!is_model(command.subject)) {
-    throw UserError(fmt::format("run: \"{}\" is not an .onnx file\n  try: tenon bench {} for an operator",
-                                command.subject[0], command.subject[0]));
+    throw UserError(
+        fmt::format("run: \"{}\" is not an .onnx file\n  try: tenon bench {} for an operator",
+                    command.subject[0], command.subject[0]));
   }
   const std::map<std::string, Array> inputs = read_inputs(command);
   NetworkOptions options = network_options(command);
   // What is not bound by --shape is bound by the arrays themselves.
-  for (const auto& [input_name, array] : inputs) options.bindings.shapes.emplace(input_name, array.shape());
+  for (const auto& [input_name, array] : inputs)
+    options.bindings.shapes.emplace(input_name, array.shape());
   RecordPlaces places;
   places.log = command.log;
   Network network = load(command.subject[0], options, places);
@@ -108,7 +116,8 @@ void add_run(CLI::App& app) {
   verb->add_option("model", command->subject, "model.onnx")->required()->expected(1);
   verb->add_option("--input", command->inputs, "NAME=FILE.npy, once for each input");
   verb->add_option("--output", command->outputs, "NAME=FILE.npy: one output to a file");
-  verb->add_option("--output-dir", command->output_dir, "every output as .npy, with index.json (name -> file)");
+  verb->add_option("--output-dir", command->output_dir,
+                   "every output as .npy, with index.json (name -> file)");
   verb->add_option("--shape", command->shapes, "an input's shape, where the arrays do not say it");
   verb->add_option("--log", command->log, "file of records to look in first");
   add_common(*verb, *command);

@@ -2,6 +2,8 @@
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -13,14 +15,16 @@ namespace {
 
 struct ShowCommand : CommandOptions {
   std::string model;
-  bool steps = false, loops = false, cpp = false, ir = false, source = false, assembly = false, dot = false;
+  bool steps = false, loops = false, cpp = false, ir = false, source = false, assembly = false,
+       dot = false;
 };
 
 void heading(const std::string& text) { fmt::print("== {}\n", text); }
 
 // The parts asked for; steps and loops when none is.
 void show_schedule(const ShowCommand& command, const Task& task, const Trace& trace) {
-  const bool any = command.steps || command.loops || command.cpp || command.ir || command.source || command.assembly;
+  const bool any = command.steps || command.loops || command.cpp || command.ir || command.source ||
+                   command.assembly;
   if (command.steps || !any) {
     heading("steps");
     for (const Primitive& step : trace) fmt::print("{}\n", to_text(step));
@@ -48,8 +52,9 @@ void show_record(const ShowCommand& command) {
     fmt::print("{}\n", to_json_line(record));
     return;
   }
-  fmt::print("{} {}: {} {} trial {}, {}, check {}\n", record.task, record.args, record.template_name, record.knobs,
-             record.trial, name(record.status), name(record.check));
+  fmt::print("{} {}: {} {} trial {}, {}, check {}\n", record.task, record.args,
+             record.template_name, record.knobs, record.trial, name(record.status),
+             name(record.check));
   if (!record.samples_us.empty()) {
     fmt::print("measured {:.2f} us (median of {}) on {} with {} thread(s), {}\n", median_us(record),
                record.samples_us.size(), record.target.cpu, record.threads, record.time);
@@ -71,7 +76,8 @@ void show_network(const ShowCommand& command) {
   for (const GroupKernel& kernel : network.kernels()) {
     fmt::print("{}: {} x, {}, {:.3f} MFLOP, nodes {}\n", kernel.name, kernel.uses, kernel.schedule,
                kernel.task.flops * 1e-6, join(kernel.nodes));
-    if (command.steps || command.loops || command.cpp || command.ir || command.source || command.assembly) {
+    if (command.steps || command.loops || command.cpp || command.ir || command.source ||
+        command.assembly) {
       show_schedule(command, kernel.task, kernel.trace);
     }
   }
@@ -79,11 +85,13 @@ void show_network(const ShowCommand& command) {
 
 void run_show(const ShowCommand& command) {
   if (is_model(command.subject)) return show_network(command);
-  if (command.subject.size() == 1 && command.subject[0].find(':') != std::string::npos) return show_record(command);
+  if (command.subject.size() == 1 && command.subject[0].find(':') != std::string::npos)
+    return show_record(command);
   const Task task = operator_task(command.subject, command.parsed_target());
   RecordPlaces places;
   places.log = command.log;
-  const NamedTrace chosen = default_and_best(task, RecordStore(places), command.parsed_threads()).back();
+  const NamedTrace chosen =
+      default_and_best(task, RecordStore(places), command.parsed_threads()).back();
   fmt::print("{} {}: {}\n", task.name, task.args, chosen.schedule);
   show_schedule(command, task, chosen.trace);
 }
@@ -92,8 +100,11 @@ void run_show(const ShowCommand& command) {
 
 void add_show(CLI::App& app) {
   auto command = std::make_shared<ShowCommand>();
-  CLI::App* verb = app.add_subcommand("show", "steps, loop tree, C++, IR, source, assembly; a network's graph as dot");
-  verb->add_option("subject", command->subject, "LOG:LINE, model.onnx, or an operator and its arguments")->required();
+  CLI::App* verb = app.add_subcommand(
+      "show", "steps, loop tree, C++, IR, source, assembly; a network's graph as dot");
+  verb->add_option("subject", command->subject,
+                   "LOG:LINE, model.onnx, or an operator and its arguments")
+      ->required();
   verb->add_option("--model", command->model, "the network that LOG:LINE was tuned for");
   verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
   verb->add_option("--log", command->log, "file of records to look in first");

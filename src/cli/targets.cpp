@@ -1,6 +1,8 @@
 #include <tenon/target/peaks.h>
 #include <tenon/target/target.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,17 +16,18 @@ namespace {
 void print_table(const Target& t, const Peaks& peaks, bool measured) {
   fmt::print("{:18} {}\n", "target", t.name);
   fmt::print("{:18} {}\n", "cpu", t.cpu);
-  fmt::print("{:18} {} bit, {} registers, {} f32 lanes{}{}\n", "vectors", t.vector_bits, t.vector_registers,
-             t.lanes(f32), t.has_fma ? ", fma" : "", t.has_masks ? ", masks" : "");
+  fmt::print("{:18} {} bit, {} registers, {} f32 lanes{}{}\n", "vectors", t.vector_bits,
+             t.vector_registers, t.lanes(f32), t.has_fma ? ", fma" : "",
+             t.has_masks ? ", masks" : "");
   fmt::print("{:18} {}\n", "cores allowed", t.cores);
-  fmt::print("{:18} L1d {} KB, L2 {} KB a core, L3 {} KB\n", "caches", t.l1d_bytes >> 10, t.l2_bytes >> 10,
-             t.l3_bytes >> 10);
+  fmt::print("{:18} L1d {} KB, L2 {} KB a core, L3 {} KB\n", "caches", t.l1d_bytes >> 10,
+             t.l2_bytes >> 10, t.l3_bytes >> 10);
   if (!measured) return;
   fmt::print("{:18} {:.1f} GFLOP/s on 1 thread, {:.1f} on {}\n", "f32 fma peak", peaks.fma_gflops_1,
              peaks.fma_gflops_all, peaks.threads);
   for (const ReadPeak& r : peaks.read) {
-    fmt::print("{:18} {:.1f} GB/s on 1 thread, {:.1f} on {}\n", "read " + r.level, r.gbps_1, r.gbps_all,
-               peaks.threads);
+    fmt::print("{:18} {:.1f} GB/s on 1 thread, {:.1f} on {}\n", "read " + r.level, r.gbps_1,
+               r.gbps_all, peaks.threads);
   }
 }
 

@@ -1,6 +1,8 @@
 #include <tenon/driver/driver.h>
 #include <tenon/support/error.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -31,15 +33,19 @@ TuneOptions tune_options(const TuneCommand& command) {
   out.quiet = command.quiet;
   out.stop = &interrupted();
   if (command.json) {
-    out.on_trial = [](const LoggedRecord& logged) { fmt::print("{}\n", to_json_line(logged.record)); };
+    out.on_trial = [](const LoggedRecord& logged) {
+      fmt::print("{}\n", to_json_line(logged.record));
+    };
   }
   return out;
 }
 
 void print_counts(const TuneReport& report) {
   std::string counts;
-  for (const auto& [status, count] : report.statuses) counts += fmt::format(" {} {}", count, status);
-  fmt::print("  {} trials in {:.1f} s ({} resumed):{}\n", report.trials, report.seconds, report.resumed, counts);
+  for (const auto& [status, count] : report.statuses)
+    counts += fmt::format(" {} {}", count, status);
+  fmt::print("  {} trials in {:.1f} s ({} resumed):{}\n", report.trials, report.seconds,
+             report.resumed, counts);
   for (const auto& [reason, count] : report.reasons) fmt::print("    {:5} x {}\n", count, reason);
 }
 
@@ -50,14 +56,16 @@ void print_report(const std::string& title, const TuneReport& report) {
   }
   const double best = median_us(report.best.record), standard = median_us(report.baseline.record);
   fmt::print("{}: default {:.1f} us, best {:.1f} us ({:.2f}x) {} {}\n", title, standard, best,
-             best > 0 ? standard / best : 0, report.best.record.template_name, report.best.where.text());
+             best > 0 ? standard / best : 0, report.best.record.template_name,
+             report.best.where.text());
   print_counts(report);
 }
 
 void tune_operator(const TuneCommand& command) {
   const Task task = operator_task(command.subject, command.parsed_target());
   const TuneReport report = tune_with_report(task, tune_options(command));
-  for (const std::string& warning : report.warnings) fmt::print(stderr, "tenon: warning: {}\n", warning);
+  for (const std::string& warning : report.warnings)
+    fmt::print(stderr, "tenon: warning: {}\n", warning);
   if (!command.json) print_report(task.name, report);
   if (report.interrupted) throw Interrupted{};
 }
@@ -79,15 +87,20 @@ void tune_network(const TuneCommand& command) {
 
 void add_tune(CLI::App& app) {
   auto command = std::make_shared<TuneCommand>();
-  CLI::App* verb = app.add_subcommand("tune", "search schedules by measuring on this machine; resumes from its log");
-  verb->add_option("subject", command->subject, "model.onnx, or an operator and its arguments: matmul m=1024")
+  CLI::App* verb = app.add_subcommand(
+      "tune", "search schedules by measuring on this machine; resumes from its log");
+  verb->add_option("subject", command->subject,
+                   "model.onnx, or an operator and its arguments: matmul m=1024")
       ->required();
   verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
-  verb->add_option("--time", command->time, "budget: 60s, 5m; alone it leaves the trials unlimited");
-  verb->add_option("--trials", command->trials, "so many more trials, whatever their status (default 100)");
+  verb->add_option("--time", command->time,
+                   "budget: 60s, 5m; alone it leaves the trials unlimited");
+  verb->add_option("--trials", command->trials,
+                   "so many more trials, whatever their status (default 100)");
   verb->add_option("--log", command->log, "file of records (default tuning_logs/NAME.jsonl)");
   verb->add_option("--seed", command->seed, "of the search and the inputs")->capture_default_str();
-  verb->add_option("--search", command->search, "random, grid or evolutionary")->capture_default_str();
+  verb->add_option("--search", command->search, "random, grid or evolutionary")
+      ->capture_default_str();
   add_common(*verb, *command);
   verb->callback([command] {
     catch_interrupts();

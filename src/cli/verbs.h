@@ -7,8 +7,9 @@ class App;
 
 namespace tenon {
 
-/// One verb of the command: adds its subcommand with options to `app`; the subcommand's callback does the work and
-/// throws what goes wrong (main.cpp turns that into messages and exit codes). Each stands in a file of its own.
+/// One verb of the command: adds its subcommand with options to `app`; the subcommand's callback
+/// does the work and throws what goes wrong (main.cpp turns that into messages and exit codes).
+/// Each stands in a file of its own.
 struct Verb {
   const char* name;
   void (*add)(CLI::App& app);
@@ -25,8 +26,8 @@ void add_replay(CLI::App& app);
 /// The table of verbs, in the order of --help.
 const std::vector<Verb>& verbs();
 
-/// Thrown by a verb whose work was done but whose result is a failure (exit code 1); the message is already
-/// printed.
+/// Thrown by a verb whose work was done but whose result is a failure (exit code 1); the message is
+/// already printed.
 struct CheckFailed {};
 /// Thrown when Ctrl-C ended the work (exit code 130).
 struct Interrupted {};

@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint64_t kInputSeed = 20;
 
-// A schedule under measurement: its kernel, its own arguments (inputs shared, outputs private) and samples.
+// A schedule under measurement: its kernel, its own arguments (inputs shared, outputs private) and
+// samples.
 struct Entry {
   BenchRow row;
   Kernel kernel;
@@ -31,7 +32,8 @@ std::vector<Array> with_own_outputs(const Kernel& kernel, const std::vector<Arra
 
 void take_round(Entry& entry, ThreadPool& pool, double floor_us) {
   const ThreadPool::Busy busy(pool);
-  const Samples round = time_repeatedly([&] { entry.kernel.run(entry.arguments, pool); }, floor_us, 1);
+  const Samples round =
+      time_repeatedly([&] { entry.kernel.run(entry.arguments, pool); }, floor_us, 1);
   entry.samples.us.insert(entry.samples.us.end(), round.us.begin(), round.us.end());
 }
 
@@ -82,26 +84,22 @@ std::string bench_table(const std::vector<BenchRow>& rows) {
     widest = std::max(widest, r.kernel.size());
     schedule = std::max(schedule, r.schedule.size());
   }
-  std::string out = fmt::format("{:{}}  {:{}} {:>11} {:>9} {:>9} {:>6}  {}\n", "kernel", widest, "schedule", schedule,
-                                "median us", "mad us", "GFLOP/s", "peak", "check");
+  std::string out =
+      fmt::format("{:{}}  {:{}} {:>11} {:>9} {:>9} {:>6}  {}\n", "kernel", widest, "schedule",
+                  schedule, "median us", "mad us", "GFLOP/s", "peak", "check");
   for (const BenchRow& r : rows) {
-    const std::string rate = r.gflops > 0 ? fmt::format("{:9.2f} {:5.1f}%", r.gflops, 100 * r.peak_fraction)
-                                          : fmt::format("{:>9} {:>6}", "-", "-");
-    out += fmt::format("{:{}}  {:{}} {:11.2f} {:9.2f} {}  {}\n", r.kernel, widest, r.schedule, schedule, r.median_us,
-                       r.mad_us, rate, name(r.check));
+    const std::string rate = r.gflops > 0
+                                 ? fmt::format("{:9.2f} {:5.1f}%", r.gflops, 100 * r.peak_fraction)
+                                 : fmt::format("{:>9} {:>6}", "-", "-");
+    out += fmt::format("{:{}}  {:{}} {:11.2f} {:9.2f} {}  {}\n", r.kernel, widest, r.schedule,
+                       schedule, r.median_us, r.mad_us, rate, name(r.check));
   }
   return out;
 }
 
 std::vector<NamedTrace> default_and_best(const Task& task, const RecordStore& store, int threads) {
   std::vector<NamedTrace> out = {{"default", default_schedule(task).trace()}};
-  RecordQuery query;
-  query.program = program_hash(task.program);
-  query.family = family_hash(task.program);
-  query.args = task.args;
-  query.target = task.target;
-  query.threads = threads;
-  const std::optional<FoundRecord> found = store.find(query);
+  const std::optional<FoundRecord> found = store.find(record_query(task, threads));
   if (!found) return out;
   // An adapted trace is a suggestion: the steps that are legal here are taken.
   Schedule s(task.program, task.target);
@@ -112,10 +110,12 @@ std::vector<NamedTrace> default_and_best(const Task& task, const RecordStore& st
   return out;
 }
 
-std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& schedules, const BenchOptions& options) {
+std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& schedules,
+                            const BenchOptions& options) {
   if (!task.target.runs_on(Target::host())) {
-    throw DeviceError(fmt::format("bench {}: this machine cannot run code for {}\n  this machine is {}", task.name,
-                                  task.target.name, Target::host().name));
+    throw DeviceError(
+        fmt::format("bench {}: this machine cannot run code for {}\n  this machine is {}",
+                    task.name, task.target.name, Target::host().name));
   }
   ThreadPool pool(options.threads);
   double peak = options.peak_gflops;
@@ -134,7 +134,8 @@ std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& sch
     for (Entry& entry : entries) take_round(entry, pool, options.floor_us);
   }
   if (options.unscheduled) {
-    entries.insert(entries.begin(), make_entry(task, {"unscheduled", {}}, arguments, expected, pool));
+    entries.insert(entries.begin(),
+                   make_entry(task, {"unscheduled", {}}, arguments, expected, pool));
     take_round(entries.front(), pool, 0);
   }
   std::vector<BenchRow> rows;

@@ -11,11 +11,14 @@ constexpr uint64_t kInputSeed = 21;
 
 std::map<std::string, Array> random_inputs(const Network& network) {
   std::map<std::string, Array> inputs;
-  for (const NamedShape& in : network.inputs()) inputs[in.name] = random(in.dtype, in.shape, kInputSeed);
+  for (const NamedShape& in : network.inputs())
+    inputs[in.name] = random(in.dtype, in.shape, kInputSeed);
   return inputs;
 }
 
-std::string default_log(const Network& network) { return "tuning_logs/" + network.name() + ".jsonl"; }
+std::string default_log(const Network& network) {
+  return "tuning_logs/" + network.name() + ".jsonl";
+}
 
 double round_us(Network& network, const std::map<std::string, Array>& inputs, double floor_us) {
   return time_repeatedly([&] { network.run(inputs); }, floor_us, 1).median();
@@ -23,7 +26,8 @@ double round_us(Network& network, const std::map<std::string, Array>& inputs, do
 
 }  // namespace
 
-Network load(const std::filesystem::path& model, const NetworkOptions& options, const RecordPlaces& places) {
+Network load(const std::filesystem::path& model, const NetworkOptions& options,
+             const RecordPlaces& places) {
   Network network = Network::load(model, options);
   network.select(RecordStore(places));
   network.compile();
@@ -46,13 +50,14 @@ std::vector<TuneReport> tune(Network& network, const TuneOptions& options) {
 }
 
 std::string NetworkBench::to_json() const {
-  nlohmann::ordered_json line = {{"network", network}, {"default_us", default_us}, {"median_us", median_us}};
+  nlohmann::ordered_json line = {
+      {"network", network}, {"default_us", default_us}, {"median_us", median_us}};
   if (unscheduled_us > 0) line["unscheduled_us"] = unscheduled_us;
   return line.dump();
 }
 
-NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& options, const RecordStore& store,
-                   const BenchOptions& bench_options) {
+NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& options,
+                   const RecordStore& store, const BenchOptions& bench_options) {
   Network tuned = Network::load(model, options), standard = Network::load(model, options);
   NetworkBench out;
   out.network = tuned.name();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/table.h"
+#include "kernels/templates.h"
 
 namespace tenon {
 namespace {
@@ -29,30 +30,39 @@ bool is_operator(const std::string& name) {
 }  // namespace
 
 Task operator_task(const std::vector<std::string>& words, const Target& target) {
-  const std::vector<std::string> args(words.begin() + 1, words.end());
-  return kernel_task(words.at(0), args, target);
+  const KernelEntry& entry = find_kernel(words.at(0));
+  const KernelArgs args = parse_kernel_args(entry, {words.begin() + 1, words.end()});
+  const Program program = merge_dimensions(make_program(entry.name, entry.build(args)));
+  Task task(entry.name, program, templates_for(program, target), target);
+  task.args = args.to_json();
+  task.flops = entry.flops(args);
+  return task;
 }
 
-Task task_of_record(const Record& record, const std::filesystem::path& model, const NetworkOptions& options) {
+Task task_of_record(const Record& record, const std::filesystem::path& model,
+                    const NetworkOptions& options) {
   if (!model.empty()) {
     const Network network = Network::load(model, options);
     for (const GroupKernel& kernel : network.kernels()) {
       if (program_hash(kernel.task.program) == record.program) return kernel.task;
     }
-    throw UserError(fmt::format(
-        "no kernel of {} has the formula of this record ({}, program {})\n  try: the --shape it was tuned with",
-        model.string(), record.task, record.program));
+    throw UserError(
+        fmt::format("no kernel of {} has the formula of this record ({}, program {})\n  try: the "
+                    "--shape it was tuned with",
+                    model.string(), record.task, record.program));
   }
   if (!is_operator(record.task)) {
-    throw UserError(fmt::format("\"{}\" is a kernel of a network, not an operator by name\n"
-                                "  try: --model model.onnx, with the --shape it was tuned with",
-                                record.task));
+    throw UserError(
+        fmt::format("\"{}\" is a kernel of a network, not an operator by name\n"
+                    "  try: --model model.onnx, with the --shape it was tuned with",
+                    record.task));
   }
   Task task = operator_task(words_of(record), options.target);
   if (program_hash(task.program) != record.program) {
-    throw UserError(fmt::format("the formula of {} is no longer the one that was measured: program {} now, {} in the "
-                                "record\n  try: tenon tune again",
-                                record.task, program_hash(task.program), record.program));
+    throw UserError(fmt::format(
+        "the formula of {} is no longer the one that was measured: program {} now, {} in the "
+        "record\n  try: tenon tune again",
+        record.task, program_hash(task.program), record.program));
   }
   return task;
 }

@@ -10,12 +10,12 @@ struct BenchRow {
   std::string args = "{}";  ///< JSON object
   std::string target;
   int threads = 1;
-  std::string schedule;     ///< "unscheduled", "default", "LOG:LINE" or "adapted from LOG:LINE"
+  std::string schedule;  ///< "unscheduled", "default", "LOG:LINE" or "adapted from LOG:LINE"
   double median_us = 0, mad_us = 0;
   double gflops = 0;         ///< 0: the kernel counts no floating-point operations
   double peak_fraction = 0;  ///< of the measured FMA peak on as many threads
   CheckResult check = CheckResult::not_run;
-  int uses = 1;              ///< how many groups of a network run this kernel
+  int uses = 1;  ///< how many groups of a network run this kernel
 
   std::string to_json() const;  ///< one line
 };
@@ -34,9 +34,10 @@ struct NamedTrace {
   Trace trace;
 };
 
-/// The task under each schedule, interleaved round by round on the same buffers, each checked against the
-/// unscheduled kernel on random inputs first.
-std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& schedules, const BenchOptions& options);
+/// The task under each schedule, interleaved round by round on the same buffers, each checked
+/// against the unscheduled kernel on random inputs first.
+std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& schedules,
+                            const BenchOptions& options);
 
 /// Default and, where `store` has one, the best record.
 std::vector<NamedTrace> default_and_best(const Task& task, const RecordStore& store, int threads);

@@ -7,19 +7,22 @@
 
 namespace tenon {
 
-/// Imports a network: passes, groups and tasks, kernels on the best records found (else their default schedule),
-/// compiled and ready to run. UserError as load_onnx and bind_shapes.
+/// Imports a network: passes, groups and tasks, kernels on the best records found (else their
+/// default schedule), compiled and ready to run. UserError as load_onnx and bind_shapes.
 Network load(const std::filesystem::path& model, const NetworkOptions& options = {},
              const RecordPlaces& places = {});
 
-/// Tunes the network's kernels, most important first, within one budget, then compiles the winners. What stands in
-/// the log already counts: nothing is measured twice. An empty options.log is tuning_logs/NAME.jsonl.
+/// Tunes the network's kernels, most important first, within one budget, then compiles the winners.
+/// What stands in the log already counts: nothing is measured twice. An empty options.log is
+/// tuning_logs/NAME.jsonl.
 std::vector<TuneReport> tune(Network& network, const TuneOptions& options);
 
-/// The task of an operator called by name: {"matmul", "m=1024", "n=1024"}. UserError with the nearest names.
+/// The task of an operator called by name: {"matmul", "m=1024", "n=1024"}. UserError with the
+/// nearest names.
 Task operator_task(const std::vector<std::string>& words, const Target& target);
 
-/// The network's kernels under default and selected schedules, then the whole network under both, interleaved.
+/// The network's kernels under default and selected schedules, then the whole network under both,
+/// interleaved.
 struct NetworkBench {
   std::vector<BenchRow> rows;
   std::string network;
@@ -28,13 +31,13 @@ struct NetworkBench {
 
   std::string to_json() const;  ///< the last row: {"network","default_us","median_us"}
 };
-NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& options, const RecordStore& store,
-                   const BenchOptions& bench_options);
+NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& options,
+                   const RecordStore& store, const BenchOptions& bench_options);
 
-
-/// The task that a record was measured on: an operator by its name and arguments, or the kernel of `model` (empty:
-/// none) whose program is the record's. UserError when there is no such task or its formula is not the one that was
-/// measured.
-Task task_of_record(const Record& record, const std::filesystem::path& model, const NetworkOptions& options);
+/// The task that a record was measured on: an operator by its name and arguments, or the kernel of
+/// `model` (empty: none) whose program is the record's. UserError when there is no such task or its
+/// formula is not the one that was measured.
+Task task_of_record(const Record& record, const std::filesystem::path& model,
+                    const NetworkOptions& options);
 
 }  // namespace tenon
