@@ -69,6 +69,7 @@ NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& opt
   for (const GroupKernel& kernel : tuned.kernels()) {
     const auto schedules = default_and_best(kernel.task, store, bench_options.threads);
     for (BenchRow row : bench(kernel.task, schedules, kernel_options)) {
+      row.kernel = kernel.name;
       row.uses = kernel.uses;
       out.rows.push_back(std::move(row));
     }
