@@ -28,13 +28,19 @@ std::optional<std::pair<Expr, Expr>> factors(const Stage& s, const Var& vector) 
   return std::pair(value, Expr(1));
 }
 
-/// Whether e is v plus something that does not move with v.
-bool moves_by_one(const Expr& e, const Var& v) {
-  if (const VarRef* r = e.as<VarRef>()) return r->var.same_as(v);
+/// How far e moves when v grows by 1, for e = v or v * constant plus something that does not move;
+/// else 0.
+int64_t step_along(const Expr& e, const Var& v) {
+  if (const VarRef* r = e.as<VarRef>()) return r->var.same_as(v) ? 1 : 0;
   const Binary* b = e.as<Binary>();
-  if (!b || b->op != BinaryOp::add) return false;
-  if (uses_var(b->a, v)) return !uses_var(b->b, v) && moves_by_one(b->a, v);
-  return moves_by_one(b->b, v);
+  if (!b) return 0;
+  const bool first = uses_var(b->a, v), second = uses_var(b->b, v);
+  if (first == second) return 0;
+  const int64_t inner = step_along(first ? b->a : b->b, v);
+  if (b->op == BinaryOp::add) return inner;
+  if (b->op == BinaryOp::sub) return first ? inner : 0;
+  const auto factor = b->op == BinaryOp::mul ? as_int(first ? b->b : b->a) : std::nullopt;
+  return factor ? inner * *factor : 0;
 }
 
 /// How many neighbours along v share the elements of x: 0 all (x does not use v), g when x uses v
@@ -78,8 +84,8 @@ void describe_x(Contraction& c, const Expr& x, const Var& vector) {
   }
   c.x_order.push_back(last);
   const size_t innermost = l->indices.size() - 1;
-  c.x_contiguous =
-      static_cast<size_t>(last) == innermost && moves_by_one(l->indices[innermost], vector);
+  const int64_t step = step_along(l->indices[innermost], vector);
+  c.x_contiguous = static_cast<size_t>(last) == innermost && (step == 1 || step == 2);
 }
 
 /// Decides the part of each spatial axis but the last.
@@ -138,6 +144,14 @@ void each_tile(int64_t extent, int64_t tile, F&& f) {
   if (extent % tile > 0) f(1.0, extent % tile);
 }
 
+/// Rows of W that may be read side by side: more streams than this outrun the prefetchers, and rows
+/// that lie whole pages apart fall into the same set of the first cache.
+int64_t most_streams(const Contraction& c) {
+  int64_t row_bytes = byte_size(c.dtype);
+  for (const LoopExtent& k : c.reduce) row_bytes *= k.extent;
+  return row_bytes % 4096 == 0 ? 8 : 14;
+}
+
 }  // namespace
 
 std::optional<Contraction> find_contraction(const Program& program, const std::string& name) {
@@ -171,7 +185,8 @@ double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target&
         const double stream = far ? x_bytes / 24 : 0;
         // Start and store of the accumulators, spread over the steps.
         const double ends = (static_cast<double>(rows * extra * vectors) * 2 + 12) / points;
-        total += row_tiles * extra_tiles * tiles * (std::max({fma, loads, stream, 4.0}) + ends);
+        total += row_tiles * extra_tiles * tiles *
+                 (std::max({fma, loads, stream, 4.0}) + 0.2 * loads + ends);
       });
     });
   });
@@ -185,7 +200,7 @@ RegisterTile best_tile(const Contraction& c, const Target& target) {
       c.rows ? (c.rows_group > 0 ? std::min(c.rows_group, c.rows->extent) : c.rows->extent) : 1;
   RegisterTile best;
   double least = tile_cycles(c, best, target);
-  for (int64_t rows = 1; rows <= std::min<int64_t>(row_limit, 30); ++rows) {
+  for (int64_t rows = 1; rows <= std::min(row_limit, most_streams(c)); ++rows) {
     if (c.rows_group > 0 && c.rows_group % rows != 0) continue;
     for (int64_t extra = 1; extra <= (c.extra ? std::min<int64_t>(c.extra->extent, 8) : 1); ++extra)
       for (int64_t vectors = 1; vectors <= most_vectors; ++vectors) {

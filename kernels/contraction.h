@@ -29,7 +29,7 @@ struct Contraction {
   std::vector<LoopExtent> reduce;   // as written
   std::string x_buffer;             // X when it is a plain element of a buffer, else empty
   std::vector<int> x_order;         // order of its dimensions with the vector axis last
-  bool x_contiguous = false;        // X's elements along `vector` are neighbours
+  bool x_contiguous = false;        // along `vector` X has neighbours, or every second one
 };
 
 /// The part each loop of reduction stage `name` plays, or nothing when it has no spatial axis, an
@@ -50,8 +50,8 @@ int64_t registers_free(const Target& target);
 
 /// Estimated cycles of the whole contraction, divided by its reduction points: per step a tile
 /// takes the longest of its multiply-adds (two a cycle), its loads (two a cycle), what comes from
-/// the second cache and the latency of one accumulator (four); tails count as the smaller tiles
-/// they are.
+/// the second cache and the latency of an accumulator (four), and a little for each load; tails
+/// count as the smaller tiles they are.
 double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target& target);
 
 /// The tile of least estimated cycles that fits the registers.

@@ -108,7 +108,31 @@ llvm::Value* Emitter::load_vector(const BufferNode& b, const Expr& index, int la
     llvm::Value* value = from_memory(b.dtype, load_contiguous(b, base, lanes, mask, condition));
     return stride == -1 ? builder_.CreateShuffleVector(value, reversed) : value;
   }
+  if (stride == 2 && lanes % 2 == 0 && (!mask || target_.has_masks))
+    return from_memory(b.dtype, load_every_second(b, form->base, lanes, mask));
   return from_memory(b.dtype, gather(b, lane_pointers(b, index, lanes), lanes, mask));
+}
+
+// Elements 0, 2, ..., 2*(lanes-1): the even ones of a vector at 0, then the odd ones of a vector at
+// lanes-1. Neither reads past the last element; one shuffle costs a tenth of a gather.
+llvm::Value* Emitter::load_every_second(const BufferNode& b, const Linear& base, int lanes,
+                                        llvm::Value* mask) {
+  std::vector<int> pick(lanes), low_mask(lanes), high_mask(lanes);
+  for (int i = 0; i < lanes; ++i) {
+    pick[i] = i < lanes / 2 ? 2 * i : 2 * i + 1;
+    low_mask[i] = i % 2 == 0 ? i / 2 : lanes;  // `lanes` is an element that is off
+    high_mask[i] = i % 2 == 1 ? (i + lanes - 1) / 2 : lanes;
+  }
+  llvm::Value *low = nullptr, *high = nullptr;
+  if (mask) {
+    llvm::Value* off = llvm::Constant::getNullValue(mask->getType());
+    low = builder_.CreateShuffleVector(mask, off, low_mask);
+    high = builder_.CreateShuffleVector(mask, off, high_mask);
+  }
+  Linear second = base;
+  second.constant += lanes - 1;
+  return builder_.CreateShuffleVector(load_contiguous(b, base, lanes, low, nullptr),
+                                      load_contiguous(b, second, lanes, high, nullptr), pick);
 }
 
 llvm::Value* Emitter::load_contiguous(const BufferNode& b, const Linear& base, int lanes,

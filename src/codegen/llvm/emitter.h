@@ -117,6 +117,8 @@ class Emitter {
   llvm::Value* emit_load(const Load& n, int lanes);
   llvm::Value* load_scalar(const BufferNode& b, const Expr& index, llvm::Value* mask);
   llvm::Value* load_vector(const BufferNode& b, const Expr& index, int lanes, llvm::Value* mask);
+  llvm::Value* load_every_second(const BufferNode& b, const Linear& base, int lanes,
+                                 llvm::Value* mask);
   llvm::Value* load_contiguous(const BufferNode& b, const Linear& base, int lanes,
                                llvm::Value* mask, llvm::Value* condition);
   llvm::Value* gather(const BufferNode& b, llvm::Value* pointers, int lanes, llvm::Value* mask);
