@@ -130,6 +130,7 @@ class Mover {
         refuse(fmt::format("stage \"{}\" is computed anew in each iteration of \"{}\"",
                            writer.stage->name, loop.var.name()),
                "choose a loop outside it", mark());
+      last_.emplace(loop.var, loop.extent - int_imm(1));
       add_condition(Expr(loop.var) == loop.extent - int_imm(1));
     }
   }
@@ -140,11 +141,28 @@ class Mover {
     placement_.conditions.push_back(condition);
   }
 
+  /// The consumer runs where the writer ran. Of the loops of which only the last iteration counts,
+  /// the writer must have run in that one.
+  void add_writer_conditions(const StagePath& writer, const LoopBox& box) {
+    Simplifier math = math_for(writer);
+    for (const Expr& c : box.conditions) {
+      const Expr at_end = math.simplify(substitute(c, last_));
+      if (is_true(at_end)) continue;
+      if (std::any_of(last_.begin(), last_.end(),
+                      [&](const auto& l) { return uses_var(c, l.first); }))
+        refuse(fmt::format("stage \"{}\" runs only where {}, which the last iterations of the "
+                           "loops outside may not be",
+                           writer.stage->name, print(c)),
+               "choose a loop outside them, or split without a rest", mark());
+      add_condition(c);
+    }
+  }
+
   /// Ties the consumer's axes to the box of `buffer` that the writer makes in one iteration.
   void join(const StagePath& writer, const Buffer& buffer) {
     check_writer(writer, buffer);
     const LoopBox box = exact_box(writer, at_ + 1);
-    for (const Expr& c : box.conditions) add_condition(c);
+    add_writer_conditions(writer, box);
     auto look = [&](const Expr& e) {
       const Load* l = e.as<Load>();
       if (l && l->buffer == buffer) tie(*l, box);
@@ -201,6 +219,7 @@ class Mover {
   size_t at_;
   const For* place_;
   Placement placement_;
+  VarMap last_;  // loops of which only the last iteration counts, with that iteration
 };
 
 void check_consumer(const Program& program, const StagePath& consumer, const StagePath& at_path) {

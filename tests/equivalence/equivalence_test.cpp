@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "interp/interp.h"
+#include "lower/lower.h"
 #include "random_formula.h"
 #include "random_step.h"
 
@@ -135,6 +136,33 @@ TEST_CASE("random schedules compute what the formula says") {
   for (int64_t n = 0; n < cases; ++n) check_case(seed, n, tally);
   tally.print(cases);
   for (const std::string& name : primitive_names()) CHECK(tally.accepted[name] > 0);
+}
+
+TEST_CASE("random schedules still compute what the formula says as flat code") {
+  const int64_t seed = from_environment("TENON_SEED", kSeed);
+  const int64_t only = from_environment("TENON_CASE", -1);
+  const int64_t first = std::max<int64_t>(only, 0),
+                last = only < 0 ? from_environment("TENON_CASES", 150) : only + 1;
+  int64_t lowered = 0;
+  for (int64_t n = first; n < last; ++n) {
+    Rng rng(static_cast<uint64_t>(seed) * 7919 + static_cast<uint64_t>(n));
+    const RandomFormula f = random_formula(rng);
+    Schedule s(f.program, narrow_target());
+    const int64_t attempts = rng.between(4, 24);
+    for (int64_t k = 0; k < attempts; ++k) s.try_apply(random_step(s, rng));
+    INFO("TENON_SEED=" << seed << " TENON_CASE=" << n << "\n" << to_cpp(s.trace()) << s.print());
+    try {
+      const Program flat = lower(s.program(), narrow_target());
+      if (!verify_errors(flat, Form::Flat).empty()) continue;  // registers indexed at run time
+      CHECK(run(f, flat, 5) == run(f, f.program, 5));
+      ++lowered;
+    } catch (const UserError&) {
+      // A register buffer whose indices are not constants, or too large a tile.
+    } catch (const InternalError& e) {
+      FAIL_CHECK(e.what());
+    }
+  }
+  CHECK(lowered * 2 > last - first);
 }
 
 TEST_CASE("the generic template computes what the formula says at random points") {
