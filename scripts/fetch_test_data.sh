@@ -7,10 +7,12 @@
 #   onnx-VERSION/pytorch-*/   its converted PyTorch cases
 #   onnx-VERSION/nets/NAME/   its architectures with random weights, an input and onnxruntime's output
 #
-# usage: fetch_test_data.sh [CACHE_DIR]     default ${XDG_CACHE_HOME:-~/.cache}/tenon; safe to run twice
+# usage: fetch_test_data.sh [--models-only] [CACHE_DIR]     default ${XDG_CACHE_HOME:-~/.cache}/tenon; safe to run twice
 set -euo pipefail
 
 onnx_version=1.23.2
+models_only=
+if [[ ${1:-} == --models-only ]]; then models_only=1; shift; fi
 cache=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tools=$here/../tests/onnx
@@ -20,13 +22,13 @@ say() { echo "fetch_test_data: $*"; }
 
 # A step is done when its stamp exists; an interrupted step runs again.
 make_venv() {
-  local stamp=$cache/venv/.ready-onnx-$onnx_version
+  local stamp=$cache/venv/.ready-onnx-$onnx_version-pillow
   [[ -e $stamp ]] && return
   say "Python environment with onnx $onnx_version in $cache/venv"
   rm -rf "$cache/venv"
   python3 -m venv "$cache/venv"
   "$cache/venv/bin/pip" install --quiet --disable-pip-version-check \
-    "onnx==$onnx_version" onnxruntime==1.32.0 numpy
+    "onnx==$onnx_version" onnxruntime==1.32.0 numpy pillow
   touch "$stamp"
 }
 
@@ -76,6 +78,7 @@ copy_package_cases() {
 make_venv
 fetch_model rapidocr-onnxruntime==1.4.4 rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx \
   e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c
+[[ -n $models_only ]] && exit 0
 make_cases node dump_node_cases.py
 copy_package_cases pytorch-converted
 copy_package_cases pytorch-operator

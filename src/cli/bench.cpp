@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/options.h"
+#include "cli/progress_line.h"
 #include "cli/verbs.h"
 
 namespace tenon {
@@ -13,7 +14,7 @@ namespace {
 
 struct BenchCommand : CommandOptions {
   int rounds = 9;
-  bool unscheduled = false;
+  bool unscheduled = false, whole = false;
 };
 
 void warn(const RecordStore& store) {
@@ -37,11 +38,14 @@ void run_bench(const BenchCommand& command) {
   options.threads = command.parsed_threads();
   options.rounds = command.rounds;
   options.unscheduled = command.unscheduled;
+  options.whole_only = command.whole;
   std::vector<BenchRow> rows;
   if (is_model(command.subject)) {
+    ProgressLine progress("bench: kernel", command.quiet);
+    options.progress = progress.callback();
     const NetworkBench result = bench(command.subject[0], network_options(command), store, options);
     rows = result.rows;
-    print_rows(rows, command.json);
+    if (!command.whole) print_rows(rows, command.json);
     if (command.json) {
       fmt::print("{}\n", result.to_json());
     } else {
@@ -73,6 +77,8 @@ void add_bench(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   verb->add_flag("--unscheduled", command->unscheduled,
                  "also the plain loop nest, for information");
+  verb->add_flag("--whole", command->whole,
+                 "a network as a whole only, not its kernels one by one");
   add_common(*verb, *command);
   verb->callback([command] { run_bench(*command); });
 }

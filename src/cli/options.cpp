@@ -36,6 +36,12 @@ std::map<std::string, std::vector<int64_t>> CommandOptions::parsed_shapes() cons
   return out;
 }
 
+Target CommandOptions::parsed_target() const {
+  Target parsed = Target::parse(target);
+  parsed.cores = parsed_threads();  // templates balance parallel loops over as many
+  return parsed;
+}
+
 void add_common(CLI::App& verb, CommandOptions& options) {
   verb.add_option("--target", options.target,
                   "host, or a level of it: " + join(Target::known_names()))

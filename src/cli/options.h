@@ -27,7 +27,8 @@ struct CommandOptions {
   std::string log;
   std::vector<std::string> shapes;  // "x=1x3x48x192"
 
-  Target parsed_target() const { return Target::parse(target); }
+  /// The target, with as many cores as threads were asked for.
+  Target parsed_target() const;
   int parsed_threads() const;
   /// UserError for text that is not NAME=AxBxC.
   std::map<std::string, std::vector<int64_t>> parsed_shapes() const;

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "cli/options.h"
+#include "cli/progress_line.h"
 #include "cli/verbs.h"
 
 namespace tenon {
@@ -92,7 +93,8 @@ void run_network(const RunCommand& command) {
     options.bindings.shapes.emplace(input_name, array.shape());
   RecordPlaces places;
   places.log = command.log;
-  Network network = load(command.subject[0], options, places);
+  ProgressLine progress("compiling: kernel", command.quiet);
+  Network network = load(command.subject[0], options, places, progress.callback());
   const std::map<std::string, Array> outputs = network.run(inputs);
   if (!command.output_dir.empty()) write_folder(command.output_dir, outputs);
   write_named(command, outputs);

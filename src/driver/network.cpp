@@ -24,6 +24,26 @@ double round_us(Network& network, const std::map<std::string, Array>& inputs, do
   return time_repeatedly([&] { network.run(inputs); }, floor_us, 1).median();
 }
 
+std::vector<BenchRow> bench_kernels(const Network& network, const NetworkOptions& options,
+                                    const RecordStore& store, const BenchOptions& bench_options) {
+  BenchOptions kernel_options = bench_options;
+  if (kernel_options.peak_gflops == 0) {
+    kernel_options.peak_gflops = measure_fma_gflops(options.target, bench_options.threads, 0.5);
+  }
+  std::vector<BenchRow> rows;
+  size_t done = 0;
+  for (const GroupKernel& kernel : network.kernels()) {
+    const auto schedules = default_and_best(kernel.task, store, bench_options.threads);
+    for (BenchRow row : bench(kernel.task, schedules, kernel_options)) {
+      row.kernel = kernel.name;
+      row.uses = kernel.uses;
+      rows.push_back(std::move(row));
+    }
+    if (bench_options.progress) bench_options.progress(++done, network.kernels().size());
+  }
+  return rows;
+}
+
 }  // namespace
 
 Network load(const std::filesystem::path& model, const NetworkOptions& options,
@@ -62,18 +82,7 @@ NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& opt
   NetworkBench out;
   out.network = tuned.name();
 
-  BenchOptions kernel_options = bench_options;
-  if (kernel_options.peak_gflops == 0) {
-    kernel_options.peak_gflops = measure_fma_gflops(options.target, bench_options.threads, 0.5);
-  }
-  for (const GroupKernel& kernel : tuned.kernels()) {
-    const auto schedules = default_and_best(kernel.task, store, bench_options.threads);
-    for (BenchRow row : bench(kernel.task, schedules, kernel_options)) {
-      row.kernel = kernel.name;
-      row.uses = kernel.uses;
-      out.rows.push_back(std::move(row));
-    }
-  }
+  if (!bench_options.whole_only) out.rows = bench_kernels(tuned, options, store, bench_options);
 
   tuned.select(store);
   tuned.compile();

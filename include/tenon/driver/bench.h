@@ -2,6 +2,8 @@
 #include <tenon/compile/compile.h>
 #include <tenon/records/lookup.h>
 
+#include <functional>
+
 namespace tenon {
 
 /// One kernel under one schedule, as measured.
@@ -25,7 +27,9 @@ struct BenchOptions {
   int rounds = 9;            ///< interleaved rounds; the figures are medians over them
   double floor_us = 20'000;  ///< a round of one kernel takes at least this long
   bool unscheduled = false;  ///< also the plain loop nest, once, for information
-  double peak_gflops = 0;    ///< 0: measured in this run
+  bool whole_only = false;   ///< a network as a whole, without its kernels one by one
+  std::function<void(size_t done, size_t all)> progress = {};  ///< of a network's kernels
+  double peak_gflops = 0;                                      ///< 0: measured in this run
 };
 
 /// A schedule to measure, with the name it goes by in rows.

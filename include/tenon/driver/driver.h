@@ -4,13 +4,15 @@
 #include <tenon/graph/network.h>
 
 #include <filesystem>
+#include <functional>
 
 namespace tenon {
 
 /// Imports a network: passes, groups and tasks, kernels on the best records found (else their
 /// default schedule), compiled and ready to run. UserError as load_onnx and bind_shapes.
 Network load(const std::filesystem::path& model, const NetworkOptions& options = {},
-             const RecordPlaces& places = {});
+             const RecordPlaces& places = {},
+             const std::function<void(size_t done, size_t all)>& progress = {});
 
 /// Tunes the network's kernels, most important first, within one budget, then compiles the winners.
 /// What stands in the log already counts: nothing is measured twice. An empty options.log is
