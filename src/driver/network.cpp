@@ -47,10 +47,11 @@ std::vector<BenchRow> bench_kernels(const Network& network, const NetworkOptions
 }  // namespace
 
 Network load(const std::filesystem::path& model, const NetworkOptions& options,
-             const RecordPlaces& places) {
+             const RecordPlaces& places,
+             const std::function<void(size_t done, size_t all)>& progress) {
   Network network = Network::load(model, options);
   network.select(RecordStore(places));
-  network.compile();
+  network.compile(progress);
   return network;
 }
 
