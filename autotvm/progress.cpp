@@ -63,6 +63,12 @@ void ProgressLine::say(const std::string& text) {
   fmt::print(stderr, "{}\n", text);
 }
 
+void ProgressLine::finish(const ProgressState& state) {
+  next_us_ = 0;
+  show(state);
+  finish();
+}
+
 void ProgressLine::finish() {
   if (quiet_ || last_.empty()) return;
   fmt::print(stderr, "\r{}\x1b[K\n", last_);

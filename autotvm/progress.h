@@ -35,7 +35,9 @@ class ProgressLine {
   void show(const ProgressState& state);
   /// A line of its own, kept.
   void say(const std::string& text);
-  /// Leaves the last state standing.
+  /// The last state, whenever the one before was shown; it stays.
+  void finish(const ProgressState& state);
+  /// Leaves what was shown last standing.
   void finish();
 
  private:

@@ -288,7 +288,9 @@ ProgressState TuneSession::progress() const {
   ProgressState out;
   out.task = task_.name;
   out.trials = report_.trials;
-  out.trials_wanted = options_.trials;
+  int64_t space = 0;
+  for (const KnobSpace& s : space_.spaces()) space += std::min(s.size(), INT64_MAX / 2 - space);
+  out.trials_wanted = std::min(options_.trials, std::max(space - report_.resumed, out.trials));
   for (const auto& [reason, count] : report_.reasons) out.failed += count;
   out.best_us = best_us_;
   if (const auto standard = latest_default()) out.default_us = median_us(standard->record);

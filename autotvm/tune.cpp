@@ -23,16 +23,14 @@ double peak_gflops(int threads) {
   return peaks.fma_gflops_all * std::min(threads, peaks.threads) / std::max(1, peaks.threads);
 }
 
-void show(ProgressLine& line, const TuneSession& session, const TuneOptions& options,
-          double elapsed_s) {
-  if (options.quiet) return;
+ProgressState state_of(const TuneSession& session, const TuneOptions& options, double elapsed_s) {
   ProgressState state = session.progress();
   state.elapsed_s = elapsed_s;
-  if (state.gflops > 0) {
+  if (state.gflops > 0 && !options.quiet) {
     const int threads = options.threads > 0 ? options.threads : session.task().target.cores;
     state.peak_share = state.gflops / peak_gflops(threads);
   }
-  line.show(state);
+  return state;
 }
 
 /// When no new trial may start. What the final comparison takes is kept back.
@@ -78,14 +76,16 @@ TuneReport tune_with_report(const Task& task, const TuneOptions& options) {
   const Deadline deadline(options.time_s);
   TuneSession session(task, options);
   ProgressLine line(options.quiet);
-  auto report = [&] { show(line, session, options, deadline.elapsed_s()); };
+  auto state = [&] { return state_of(session, options, deadline.elapsed_s()); };
   session.start();
-  report();
+  line.show(state());
   while (!session.finished() && !deadline.passed(comparison_s(session))) {
     session.run(batch_size(task));
-    report();
+    line.show(state());
   }
-  return session.finish();
+  TuneReport report = session.finish();
+  line.finish(state());
+  return report;
 }
 
 Record tune(const Task& task, const TuneOptions& options) {
@@ -102,7 +102,7 @@ std::vector<TuneReport> tune_all(const std::vector<WeightedTask>& tasks,
     sessions.push_back(std::make_unique<TuneSession>(t.task, options));
     sessions.back()->start();
     kept_back_s += comparison_s(*sessions.back());
-    show(line, *sessions.back(), options, deadline.elapsed_s());
+    line.show(state_of(*sessions.back(), options, deadline.elapsed_s()));
   }
   while (!deadline.passed(kept_back_s)) {
     TuneSession* next = nullptr;
@@ -117,7 +117,7 @@ std::vector<TuneReport> tune_all(const std::vector<WeightedTask>& tasks,
     }
     if (!next) break;
     next->run(batch_size(next->task()));
-    show(line, *next, options, deadline.elapsed_s());
+    line.show(state_of(*next, options, deadline.elapsed_s()));
   }
   std::vector<TuneReport> out;
   for (const auto& session : sessions) out.push_back(finished_report(*session));

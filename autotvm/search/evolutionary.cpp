@@ -1,16 +1,14 @@
 #include <algorithm>
-#include <cmath>
 
 #include "autotvm/search/pool.h"
 
 namespace tenon {
 namespace {
 
-constexpr size_t kPopulation = 32;       // the fastest points, from which children come
+constexpr size_t kPopulation = 8;        // the fastest points, from which children come
 constexpr double kRandomShare = 0.10;    // of the proposals
-constexpr double kCrossShare = 0.20;     // of the children
+constexpr double kCrossShare = 0.10;     // of the children
 constexpr double kTemplateShare = 0.05;  // of the children, where there are several templates
-constexpr double kPressure = 2.5;        // parent's rank = population * uniform^pressure
 constexpr int kChildTries = 20;
 
 class EvolutionarySearch : public Search {
@@ -24,7 +22,8 @@ class EvolutionarySearch : public Search {
     std::vector<SpacePoint> out;
     while (static_cast<int>(out.size()) < n) {
       std::optional<SpacePoint> at = pool_.take_constructive();
-      if (!at && !fastest_.empty() && !rng_.chance(kRandomShare)) at = child();
+      // Until enough points are known, chance finds better parents than the default's children.
+      if (!at && fastest_.size() == kPopulation && !rng_.chance(kRandomShare)) at = child();
       if (!at) at = pool_.take_random(rng_);
       if (!at) break;
       out.push_back(std::move(*at));
@@ -36,6 +35,9 @@ class EvolutionarySearch : public Search {
     for (const SearchOutcome& outcome : outcomes) {
       pool_.mark(outcome.at);
       if (!outcome.us) continue;
+      fastest_.erase(std::remove_if(fastest_.begin(), fastest_.end(),
+                                    [&](const Measured& m) { return m.at == outcome.at; }),
+                     fastest_.end());  // measured again
       // A tie keeps the earlier point in front.
       auto place = std::upper_bound(fastest_.begin(), fastest_.end(), *outcome.us,
                                     [](double us, const Measured& other) { return us < other.us; });
@@ -51,8 +53,7 @@ class EvolutionarySearch : public Search {
   };
 
   const SpacePoint& parent() {
-    const double rank = std::pow(rng_.real(), kPressure) * static_cast<double>(fastest_.size());
-    return fastest_[static_cast<size_t>(rank)].at;
+    return fastest_[static_cast<size_t>(rng_.below(static_cast<int64_t>(fastest_.size())))].at;
   }
 
   /// The parent's values where the other template has a knob of that name which may have them, else
