@@ -25,7 +25,9 @@ double projected_s(const ProgressState& state) {
 }
 
 std::string progress_text(const ProgressState& state) {
-  std::string out = fmt::format("{}  {}/{} trials", state.task, state.trials, state.trials_wanted);
+  std::string out = fmt::format("{}  {}", state.task, state.trials);
+  if (state.limited) out += fmt::format("/{}", state.trials_wanted);
+  out += " trials";
   if (state.failed > 0) out += fmt::format(" ({} failed)", state.failed);
   out += state.best_us > 0 ? fmt::format("  best {:.4g} us", state.best_us) : "  nothing yet";
   if (state.default_us > 0) out += fmt::format(" (default {:.4g} us)", state.default_us);

@@ -7,7 +7,9 @@ namespace tenon {
 /// What a progress line says about one task.
 struct ProgressState {
   std::string task;
-  int64_t trials = 0, trials_wanted = 0;
+  int64_t trials = 0;
+  int64_t trials_wanted = 0;  ///< or the size of the space, where that is less
+  bool limited = true;        ///< the user said how many: "37/100 trials"; else "37 trials"
   int64_t failed = 0;
   double best_us = 0;     ///< 0: nothing worked yet
   double default_us = 0;  ///< 0: not measured

@@ -10,6 +10,9 @@ TEST_CASE("a progress line says what is known") {
   s.task = "t";
   s.trials_wanted = 100;
   CHECK(progress_text(s) == "t  0/100 trials  nothing yet  0 s");
+  s.limited = false;
+  CHECK(progress_text(s) == "t  0 trials  nothing yet  0 s");
+  s.limited = true;
   s.trials = 40;
   s.failed = 3;
   s.best_us = 812.44;

@@ -1,0 +1,119 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <tenon/autotvm/tune.h>
+#include <tenon/ir/ops.h>
+#include <tenon/runtime/timer.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+using namespace tenon;
+using Catch::Matchers::Contains;
+
+// The whole path on this machine: templates, compiler, tenon-runner, log.
+namespace {
+
+Task small_task(const std::string& name) {
+  const Axis i("i", 37), k("k", 130);
+  const Tensor a = input("A", f32, {37, 130});
+  Task task(name, compute(name, {i}, sum(a(i, k), k)), Target::host());
+  task.flops = 37.0 * 130;
+  task.templates = {{"split", [](Schedule& s, Knobs& knob) {
+                       const int64_t f = knob.pick("f", {1, 2, 4, 8, 16, 32}, 1),
+                                     g = knob.pick("g", {1, 2, 5, 10, 13, 26}, 1);
+                       const bool unroll = knob.flag("unroll");
+                       s.split("i", f);
+                       const auto [o, i] = s.split("k", g);
+                       if (unroll) s.unroll(i);
+                     }}};
+  return task;
+}
+
+struct Scratch {
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
+    folder = ::mkdtemp(name.data());
+    options.log = folder + "/log.jsonl";
+    options.quiet = true;
+    options.threads = 1;
+  }
+  ~Scratch() { std::filesystem::remove_all(folder); }
+  std::string folder;
+  TuneOptions options;
+};
+
+}  // namespace
+
+TEST_CASE("a task is tuned for real, and again from its log") {
+  Scratch scratch;
+  scratch.options.trials = 6;
+  const TuneReport first = tune_with_report(small_task("t"), scratch.options);
+  CHECK(first.trials == 6);
+  CHECK(first.baseline.record.trial == 0);
+  CHECK(first.best.record.check == CheckResult::passed);
+  CHECK(median_us(first.best.record) <=
+        median_us(first.baseline.record) + noise_us(first.baseline.record));
+  const TuneReport second = tune_with_report(small_task("t"), scratch.options);
+  CHECK(second.resumed > 6);
+  CHECK(second.trials == 6);
+  CHECK(load_log(scratch.options.log).warnings.empty());
+}
+
+TEST_CASE("a time limit is kept") {
+  Scratch scratch;
+  scratch.options.trials = 100000;
+  scratch.options.time_s = 1.5;
+  const double start = now_us();
+  tune(small_task("t"), scratch.options);
+  CHECK((now_us() - start) * 1e-6 < 15);  // a busy machine is slow to start programs
+}
+
+TEST_CASE("several tasks share a budget and each gets its default") {
+  Scratch scratch;
+  scratch.options.trials = 5;
+  const std::vector<TuneReport> reports =
+      tune_all({{small_task("t"), 3}, {small_task("u"), 1}}, scratch.options);
+  REQUIRE(reports.size() == 2);
+  for (const TuneReport& report : reports) {
+    CHECK(report.baseline.record.trial == 0);
+    CHECK(report.trials == 5);
+    CHECK(can_be_best(report.best.record));
+  }
+  CHECK(reports[0].best.record.program != reports[1].best.record.program);
+}
+
+TEST_CASE("a stop from a signal handler or another thread ends a real session") {
+  Scratch scratch;
+  std::atomic<bool> stop{false};
+  scratch.options.trials = 1000;
+  scratch.options.stop = &stop;
+  int seen = 0;
+  scratch.options.on_trial = [&](const LoggedRecord&) { stop = ++seen >= 3; };
+  const TuneReport report = tune_with_report(small_task("t"), scratch.options);
+  CHECK(report.interrupted);
+  CHECK(load_log(scratch.options.log).records.size() >= 3);
+}
+
+TEST_CASE("a session that is killed resumes from what it had finished") {
+  Scratch scratch;
+  scratch.options.trials = 1000;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    tune(small_task("t"), scratch.options);
+    ::_exit(0);
+  }
+  size_t kept = 0;
+  for (int waits = 0; waits < 600 && kept < 4; ++waits) {
+    ::usleep(50000);
+    if (std::filesystem::exists(scratch.options.log))
+      kept = load_log(scratch.options.log).records.size();
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  REQUIRE(kept >= 4);
+  scratch.options.trials = 2;
+  const TuneReport report = tune_with_report(small_task("t"), scratch.options);
+  CHECK(report.resumed >= 4);
+  CHECK(report.trials == 2);
+}
