@@ -335,6 +335,7 @@ bool TuneSession::compare_with_default(const LoggedRecord& best) {
   const Measurement* results[] = {&ours, &theirs};
   for (int k = 0; k < 2; ++k) {
     Measurement m = *results[k];
+    if (k == 1 && m.status != TrialStatus::ok) continue;  // it was good before: the machine's fault
     if (m.reason.empty()) m.reason = kCompared;
     const Candidate& c = *candidates[k];
     Record r = new_record(c.template_name, c.point, k == 0 ? best.record.trace : default_trace_, m);

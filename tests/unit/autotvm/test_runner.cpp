@@ -56,7 +56,9 @@ TEST_CASE("faulty kernels") {
     names.push_back(fault.name);
     names.push_back("right");
   }
-  const std::vector<Measurement> results = measure(names);
+  RunnerOptions options = quick_options();
+  options.outpaced = 1e6;  // a busy machine is no fault
+  const std::vector<Measurement> results = measure(names, options);
   REQUIRE(results.size() == names.size());
   for (size_t k = 0; k < faults.size(); ++k) {
     const Measurement& m = results[2 * k];
@@ -98,12 +100,11 @@ TEST_CASE("a kernel that takes all memory is stopped by its limit") {
 #endif
 
 TEST_CASE("a candidate far behind the best is outpaced and never verified") {
-  const std::vector<Measurement> results = measure({"right", "slow", "right"});
-  REQUIRE(results.size() == 3);
+  const std::vector<Measurement> results = measure({"right", "slow"});
+  REQUIRE(results.size() == 2);
   CHECK(results[1].status == TrialStatus::outpaced);
   CHECK(results[1].check == CheckResult::not_run);
   CHECK_THAT(results[1].reason, Contains("the best takes"));
-  CHECK(results[2].check == CheckResult::passed);
 }
 
 TEST_CASE("two candidates are compared in alternation") {
@@ -116,7 +117,8 @@ TEST_CASE("two candidates are compared in alternation") {
   SECTION("unless one is wrong") {
     const auto [right, wrong] = runner->compare(named_candidate("right"), named_candidate("wrong"));
     CHECK(wrong.status == TrialStatus::wrong_answer);
-    CHECK(right.samples_us.empty());
+    CHECK(wrong.samples_us.empty());
+    CHECK(right.status == TrialStatus::ok);
   }
 }
 
