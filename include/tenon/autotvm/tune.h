@@ -29,7 +29,7 @@ struct TuneOptions {
   /// Set by a signal handler: the trial in progress is dropped, all finished ones are kept.
   const std::atomic<bool>* stop = nullptr;
   /// Called with each record as it was logged.
-  std::function<void(const LoggedRecord&)> on_trial;
+  std::function<void(const LoggedRecord&)> on_trial = {};
 };
 
 /// What a tuning session did.
