@@ -59,7 +59,8 @@ const std::vector<int64_t>& Point::tile(const std::string& name) const {
 
 std::string Point::to_json() const {
   Json out = Json::object();
-  for (const auto& [name, value] : values) std::visit([&](const auto& v) { out[name] = v; }, value);
+  for (const auto& knob : values)
+    std::visit([&](const auto& v) { out[knob.first] = v; }, knob.second);
   return out.dump();
 }
 
