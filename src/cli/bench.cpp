@@ -70,7 +70,7 @@ void add_bench(CLI::App& app) {
       app.add_subcommand("bench", "tuned beside default, per kernel: time, GFLOP/s, share of peak");
   verb->add_option("subject", command->subject, "model.onnx, or an operator and its arguments")
       ->required();
-  verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
+  add_network(*verb, *command);
   verb->add_option("--log", command->log, "file of records to look in first");
   verb->add_option("--rounds", command->rounds, "interleaved rounds")
       ->capture_default_str()

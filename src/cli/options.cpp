@@ -53,6 +53,12 @@ void add_common(CLI::App& verb, CommandOptions& options) {
   verb.add_flag("--quiet", options.quiet, "no progress");
 }
 
+void add_network(CLI::App& verb, CommandOptions& options) {
+  verb.add_option("--shape", options.shapes, "an input's shape: x=1x3x48x192");
+  verb.add_flag("--no-fuse", options.no_fuse, "a network: one kernel per node");
+  verb.add_option("--skip-pass", options.skip_passes, "a network: leave out a pass, by name");
+}
+
 bool is_model(const std::vector<std::string>& subject) {
   if (subject.size() != 1) return !subject.empty() && subject[0].ends_with(".onnx");
   return subject[0].ends_with(".onnx") || std::filesystem::exists(subject[0]);
@@ -63,6 +69,8 @@ NetworkOptions network_options(const CommandOptions& options) {
   out.bindings.shapes = options.parsed_shapes();
   out.target = options.parsed_target();
   out.threads = options.parsed_threads();
+  out.fuse = !options.no_fuse;
+  out.skip_passes = options.skip_passes;
   return out;
 }
 

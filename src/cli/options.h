@@ -26,6 +26,8 @@ struct CommandOptions {
   bool quiet = false;
   std::string log;
   std::vector<std::string> shapes;  // "x=1x3x48x192"
+  bool no_fuse = false;             // networks: one kernel per node
+  std::vector<std::string> skip_passes;
 
   /// The target, with as many cores as threads were asked for.
   Target parsed_target() const;
@@ -41,6 +43,9 @@ void add_common(CLI::App& verb, CommandOptions& options);
 bool is_model(const std::vector<std::string>& subject);
 
 NetworkOptions network_options(const CommandOptions& options);
+
+/// Adds --shape, --no-fuse and --skip-pass.
+void add_network(CLI::App& verb, CommandOptions& options);
 
 /// "60s", "5m", "1h" or plain seconds, as seconds; UserError for anything else.
 double parse_seconds(const std::string& text);

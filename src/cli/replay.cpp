@@ -53,7 +53,7 @@ void add_replay(CLI::App& app) {
       app.add_subcommand("replay", "rebuild a logged schedule, check its results, time it");
   verb->add_option("record", command->subject, "LOG:LINE")->required()->expected(1);
   verb->add_option("--model", command->model, "the network that LOG:LINE was tuned for");
-  verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
+  add_network(*verb, *command);
   verb->add_flag("--check", command->check, "compare its outputs with the unscheduled kernel's");
   verb->add_flag("--time", command->time, "time it");
   add_common(*verb, *command);

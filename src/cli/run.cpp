@@ -120,7 +120,7 @@ void add_run(CLI::App& app) {
   verb->add_option("--output", command->outputs, "NAME=FILE.npy: one output to a file");
   verb->add_option("--output-dir", command->output_dir,
                    "every output as .npy, with index.json (name -> file)");
-  verb->add_option("--shape", command->shapes, "an input's shape, where the arrays do not say it");
+  add_network(*verb, *command);
   verb->add_option("--log", command->log, "file of records to look in first");
   add_common(*verb, *command);
   verb->callback([command] { run_network(*command); });

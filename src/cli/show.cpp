@@ -106,7 +106,7 @@ void add_show(CLI::App& app) {
                    "LOG:LINE, model.onnx, or an operator and its arguments")
       ->required();
   verb->add_option("--model", command->model, "the network that LOG:LINE was tuned for");
-  verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
+  add_network(*verb, *command);
   verb->add_option("--log", command->log, "file of records to look in first");
   verb->add_flag("--steps", command->steps, "the schedule's steps");
   verb->add_flag("--loops", command->loops, "the loop tree");

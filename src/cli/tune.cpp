@@ -92,7 +92,7 @@ void add_tune(CLI::App& app) {
   verb->add_option("subject", command->subject,
                    "model.onnx, or an operator and its arguments: matmul m=1024")
       ->required();
-  verb->add_option("--shape", command->shapes, "an input's shape: x=1x3x48x192");
+  add_network(*verb, *command);
   verb->add_option("--time", command->time,
                    "budget: 60s, 5m; alone it leaves the trials unlimited");
   verb->add_option("--trials", command->trials,
