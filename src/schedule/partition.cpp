@@ -2,9 +2,27 @@
 
 #include <algorithm>
 
-#include "schedule/tree.h"
+#include "schedule/region.h"
 
 namespace tenon {
+namespace {
+
+/// Conditions that a peeled loop can decide: guards, and those of selects (padding), over the
+/// loops.
+std::vector<Expr> conditions_of(const Stage& stage) {
+  std::vector<Expr> out;
+  for (const Expr& e : stage.values)
+    walk(e, [&](const Expr& part) {
+      if (const Select* s = part.as<Select>()) out.push_back(s->condition);
+      return true;
+    });
+  out = over_loops(stage, std::move(out));
+  for (const Expr& guard : {stage.spatial_guard, stage.reduce_guard})
+    if (guard.defined()) out.push_back(guard);
+  return out;
+}
+
+}  // namespace
 
 /// for x.o: S(x.o)  if x.o*f + x.i < n   ->   for x.o  partition: ...   (lowering peels it into
 /// body and tail)
@@ -12,14 +30,13 @@ Program Partition::apply(const Program& program, const Target&) const {
   const StagePath path = find_stage(program, stage);
   const size_t at = find_loop(path, loop);
   const Var& var = path.loops[at]->var;
-  const std::vector<StagePath> stages = stage_paths(path.loops[at]->body);
-  const bool guarded = std::any_of(stages.begin(), stages.end(), [&](const StagePath& p) {
-    const Expr &a = p.stage->spatial_guard, &b = p.stage->reduce_guard;
-    return (a.defined() && uses_var(a, var)) || (b.defined() && uses_var(b, var));
-  });
-  if (!guarded)
-    refuse(fmt::format("no guard depends on loop \"{}\", so there is nothing to peel", loop), {},
-           full_name(path, at));
+  bool decides = false;
+  for (const StagePath& p : stage_paths(path.loops[at]->body))
+    for (const Expr& c : conditions_of(*p.stage)) decides = decides || uses_var(c, var);
+  if (!decides)
+    refuse(
+        fmt::format("no guard or select depends on loop \"{}\", so there is nothing to peel", loop),
+        {}, full_name(path, at));
   Program out = program;
   out.body = replace_loop(program.body, var, [&](const For& l) {
     For marked = l;

@@ -127,7 +127,7 @@ TEST_CASE("parallel, vectorize, unroll and partition") {
           {"reduction loop of stage \"C\"", "parallel needs a spatial loop"});
   refused([&] { s.vectorize("k"); }, {"reduction loop of stage \"C\"", "rfactor"});
   refused([&] { s.vectorize("i", {.tail = Tail::guard}); }, {"tail guard is for split"});
-  refused([&] { s.partition("i"); }, {"no guard depends on loop \"i\""});
+  refused([&] { s.partition("i"); }, {"no guard or select depends on loop \"i\""});
   s.vectorize("j", {.tail = Tail::mask});
   refused([&] { s.vectorize("i", {.tail = Tail::mask}); }, {"loop \"j\" is vectorized already"});
   refused([&] { s.unroll("j"); }, {"already marked vectorize"});

@@ -148,7 +148,9 @@ struct Partition {
 
   static constexpr std::string_view kName = "partition";
   static constexpr std::string_view kRule =
-      "A guard depends on the loop. Lowering peels it into a body without the guard and a tail.";
+      "A guard, or the condition of a select (padding), depends on the loop. Lowering peels it "
+      "into a "
+      "body without the condition and tails.";
   static constexpr std::string_view kBefore = "for x.o in 0..3: S(x.o)  if x.o*f + x.i < n";
   static constexpr std::string_view kAfter =
       "for x.o in 0..3  partition: S(x.o)  if x.o*f + x.i < n";

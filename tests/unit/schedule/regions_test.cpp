@@ -71,6 +71,8 @@ TEST_CASE("D11 a padded input is computed six by six for a tile of four by four"
   verify_tree(s);
   CHECK_THAT(s.print(), Catch::Matchers::Contains("for h in 0..6\n"));
   CHECK_THAT(s.print(), Catch::Matchers::Contains("for v in 0..6\n"));
+  s["P"].partition("h");  // the select of the padding depends on it
+  verify_tree(s);
 }
 
 TEST_CASE("D15 a fused loop reads a part of a row, or all of it") {
