@@ -361,6 +361,7 @@ TuneReport TuneSession::finish() {
     throw TuneError(fmt::format("{}: stopped before any trial worked", task_.name));
   }
   report_.best = *best;
+  best_us_ = median_us(best->record);
   if (const auto standard = latest_default()) report_.baseline = *standard;
   return report_;
 }

@@ -16,8 +16,10 @@ constexpr int64_t kGrowthBytes = 512 << 20;  // a runner that has grown so much 
 constexpr double kFarBehind = 30;  // one call may take so many times the best before it is ended
 constexpr double kLeastTimeoutS = 1;
 constexpr int kCompareSamples = 15;
-constexpr double kHopeless = 10;    // so many times the limit of outpaced: no second look
-constexpr double kRecheckUs = 300;  // a sample of the second look
+constexpr double kHopeless = 10;     // so many times the limit of outpaced: no second look;
+constexpr double kLongCallUs = 2e4;  // for calls so long, that mean more and cost more,
+constexpr double kHopelessLong = 2;  // so many times
+constexpr double kRecheckUs = 300;   // a sample of the second look
 
 class LocalRunner : public Runner {
  public:
@@ -203,7 +205,8 @@ class LocalRunner : public Runner {
     first_us_ = least(reply.samples_us.at(0));
     if (limit_us <= 0 || first_us_ <= limit_us) return true;
     double best_us = incumbent_->us;
-    if (incumbent_slot_ >= 0 && first_us_ < kHopeless * limit_us) {
+    const double hopeless = first_us_ < kLongCallUs ? kHopeless : kHopelessLong;
+    if (incumbent_slot_ >= 0 && first_us_ < hopeless * limit_us) {
       // The machine may have been busy just then: again, with the incumbent beside it.
       reply = process().time({slot, incumbent_slot_}, kRecheckUs, 2, 4 * call_timeout_s());
       if (!good(reply, m)) return false;
