@@ -30,8 +30,8 @@ function(tenon_room name)
 endfunction()
 
 # tenon_tests(NAME LABEL kind DEPS rooms... [TIMEOUT s]): one Catch2 program from the *.cpp of the current
-# folder; each test case is registered with CTest under NAME/ and carries the label. A case that cannot run prints
-# "SKIPPED: why" and returns.
+# folder; each test case is registered with CTest under NAME/ and carries the label; the target tests_LABEL builds
+# all programs of a label. A case that cannot run prints "SKIPPED: why" and returns.
 function(tenon_tests name)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "DEPS;LINK" ${ARGN})
   if(NOT T_TIMEOUT)
@@ -44,6 +44,10 @@ function(tenon_tests name)
   target_compile_options(test_${name} PRIVATE -O1)
   target_compile_definitions(test_${name} PRIVATE
     TENON_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(NOT TARGET tests_${T_LABEL})
+    add_custom_target(tests_${T_LABEL})
+  endif()
+  add_dependencies(tests_${T_LABEL} test_${name})
   catch_discover_tests(test_${name} TEST_PREFIX "${name}/"
     PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endfunction()

@@ -87,8 +87,9 @@ std::string KernelArgs::to_json() const {
   std::vector<std::string> parts;
   for (const auto& [name, value] : values_) {
     if (name == "constant" && value.empty()) continue;
-    parts.push_back(parse_int(value) ? fmt::format("\"{}\":{}", name, value)
-                                     : fmt::format("\"{}\":\"{}\"", name, value));
+    const auto number = parse_int(value);  // "007" is 7 in JSON
+    parts.push_back(number ? fmt::format("\"{}\":{}", name, *number)
+                           : fmt::format("\"{}\":\"{}\"", name, value));
   }
   return "{" + join(parts, ",") + "}";
 }

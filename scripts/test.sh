@@ -51,7 +51,7 @@ if [ "${1:-}" != "--fast" ]; then
   nice python3 scripts/clang_check.py build; count "clang" $?
 
   stage "sanitizers: unit tests and mutated files"
-  bash scripts/build.sh build-asan -DTENON_SANITIZE=ON | tail -n 3
+  bash scripts/build.sh build-asan -DTENON_SANITIZE=ON -- tests_unit tests_regress | tail -n 3
   asan=${PIPESTATUS[0]}
   count "sanitizer build" "$asan"
   if [ "$asan" -eq 0 ]; then

@@ -1,5 +1,6 @@
 #include <tenon/records/record.h>
 #include <tenon/support/stats.h>
+#include <tenon/support/foreign_text.h>
 
 #include <array>
 #include <cmath>
@@ -10,9 +11,6 @@ namespace tenon {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// nlohmann prints recursively: a hostile line could otherwise exhaust the stack.
-constexpr int kMaxDepth = 64;
 
 constexpr std::array<std::string_view, 9> kStatusNames = {
     "ok",           "refused",         "outpaced",    "compile_error", "run_error",
@@ -31,7 +29,8 @@ Enum parse_word(const Json& j, const std::array<std::string_view, N>& words, con
       if (j.get_ref<const std::string&>() == words[i]) return static_cast<Enum>(i);
     }
   }
-  throw BadField{fmt::format("field \"{}\" is {}", field, j.is_string() ? j.dump() : "no word")};
+  throw BadField{
+      fmt::format("field \"{}\" is {}", field, j.is_string() ? shorten(j.dump()) : "no word")};
 }
 
 /// How a member is kept in JSON; json_text members stand as what they are, an object or array.
@@ -162,25 +161,6 @@ struct Reader {
   }
 };
 
-/// Brackets open at once, strings skipped.
-int nesting(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\') {
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && (c == '[' || c == '{')) {
-      deepest = std::max(deepest, ++depth);
-    } else if (!quoted && (c == ']' || c == '}')) {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
 void check_meaning(const Record& r) {
   if (r.status == TrialStatus::ok && r.samples_us.empty())
     throw BadField{"status is ok but samples_us is empty"};
@@ -241,7 +221,8 @@ std::string to_json_line(const Record& r) {
 }
 
 Result<Record> parse_record(std::string_view line) {
-  if (nesting(line) > kMaxDepth) return Failure{fmt::format("nested deeper than {}", kMaxDepth)};
+  if (json_depth(line) > kMaxJsonDepth)
+    return Failure{fmt::format("nested deeper than {}", kMaxJsonDepth)};
   try {
     return read_fields(Json::parse(line));
   } catch (const BadField& problem) {

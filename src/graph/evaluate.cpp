@@ -1,4 +1,5 @@
 #include <tenon/graph/passes.h>
+#include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
 #include "graph/onnx/operators.h"
@@ -39,6 +40,23 @@ Array interpret_node(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+double node_iterations(const Graph& graph, const Node& node) {
+  double sum = 0;
+  walk(
+      node_program(graph, node).body,
+      [&](const Stmt& s) {
+        const Stage* stage = s.as<Stage>();
+        if (!stage) return true;
+        double points = 1;
+        for (const AxisBinding& binding : stage->axes)
+          points *= static_cast<double>(as_int(binding.axis.extent).value_or(1));
+        sum += points;
+        return true;
+      },
+      [](const Expr&) { return false; });
+  return sum;
+}
 
 Evaluator formula_evaluator() { return interpret_node; }
 

@@ -1,5 +1,6 @@
 #include <tenon/schedule/knobs.h>
 #include <tenon/support/error.h>
+#include <tenon/support/foreign_text.h>
 #include <tenon/support/hash.h>
 #include <tenon/support/text.h>
 
@@ -28,18 +29,23 @@ const T& value_of(const Point& p, const std::string& name, std::string_view kind
   return *value;
 }
 
+/// A whole number that int64 holds.
+bool is_integer(const Json& j) {
+  return j.is_number_integer() && !(j.is_number_unsigned() && j.get<int64_t>() < 0);
+}
+
 KnobValue read_value(const std::string& name, const Json& j) {
-  if (j.is_number_integer()) return j.get<int64_t>();
+  if (is_integer(j)) return j.get<int64_t>();
   if (j.is_string()) return j.get<std::string>();
   std::vector<int64_t> sizes;
   bool good = j.is_array();
   for (const Json& part : j) {
-    good = good && part.is_number_integer();
+    good = good && is_integer(part);
     if (good) sizes.push_back(part.get<int64_t>());
   }
   if (!good)
     throw UserError(fmt::format("knob \"{}\" is an integer, a string or a list of integers, not {}",
-                                name, j.dump()));
+                                shorten(name), shorten(j.dump())));
   return sizes;
 }
 
@@ -65,6 +71,8 @@ std::string Point::to_json() const {
 }
 
 Point Point::from_json(std::string_view text) {
+  if (json_depth(text) > kMaxJsonDepth)
+    throw UserError(fmt::format("knobs: nested deeper than {}", kMaxJsonDepth));
   Json j;
   try {
     j = Json::parse(text);
@@ -72,7 +80,7 @@ Point Point::from_json(std::string_view text) {
     throw UserError(fmt::format("knobs: not JSON: {}", e.what()));
   }
   if (!j.is_object())
-    throw UserError("knobs: an object of names and values is needed, not " + j.dump());
+    throw UserError("knobs: an object of names and values is needed, not " + shorten(j.dump()));
   Point out;
   for (const auto& [name, value] : j.items()) out.values[name] = read_value(name, value);
   return out;

@@ -1,9 +1,11 @@
 #include <tenon/ir/ops.h>
 #include <tenon/schedule/primitive.h>
 #include <tenon/support/error.h>
+#include <tenon/support/foreign_text.h>
 #include <tenon/support/text.h>
 
 #include <algorithm>
+#include <climits>
 #include <nlohmann/json.hpp>
 
 #include "schedule/field_text.h"
@@ -15,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 /// Thrown by the readers below; the callers add where.
 [[noreturn]] void bad_value(std::string_view wanted, const Json& got) {
-  throw UserError(fmt::format("needs {}, not {}", wanted, got.dump()));
+  throw UserError(fmt::format("needs {}, not {}", wanted, shorten(got.dump())));
 }
 
 template <class E, size_t N>
@@ -46,6 +48,7 @@ void read(const Json& j, std::string& v) {
 void read(const Json& j, int64_t& v) {
   if (!j.is_number_integer()) bad_value("an integer", j);
   v = j.get<int64_t>();
+  if (j.is_number_unsigned() && v < 0) bad_value("an integer of at most 2^63 - 1", j);
 }
 void read(const Json& j, Tail& v) {
   v = read_word(j, {Tail::exact, Tail::guard, Tail::mask}, tail_word, "exact, guard or mask");
@@ -66,6 +69,7 @@ void read(const Json& j, std::vector<LayoutDim>& v) {
     if (!part.is_array() || part.size() != 3) bad_value("[dim, divide, modulo]", part);
     int64_t numbers[3];
     for (int n = 0; n < 3; ++n) read(part[n], numbers[n]);
+    if (numbers[0] < 0 || numbers[0] > INT_MAX) bad_value("the number of a dimension", part[0]);
     v.push_back({static_cast<int>(numbers[0]), numbers[1], numbers[2]});
   }
 }
@@ -99,8 +103,8 @@ P from_json(const Json& j) {
   });
   for (const auto& [key, value] : j.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      throw UserError(
-          fmt::format("{} has no field \"{}\"; its fields are {}", P::kName, key, join(known)));
+      throw UserError(fmt::format("{} has no field \"{}\"; its fields are {}", P::kName,
+                                  shorten(key), join(known)));
   return p;
 }
 
@@ -114,18 +118,20 @@ Primitive read_step(const Json& j, const std::string& step, std::index_sequence<
   (attempt(std::variant_alternative_t<N, Primitive>{}), ...);
   if (out) return *out;
   const std::vector<std::string> near = nearest_names(step, primitive_names());
-  throw UserError(fmt::format("there is no step \"{}\"{}", step,
+  throw UserError(fmt::format("there is no step \"{}\"{}", shorten(step),
                               near.empty() ? "" : "; did you mean " + join(near, " or ") + "?"));
 }
 
 Primitive read_step(const Json& j) {
   if (!j.is_object() || !j.contains("step") || !j["step"].is_string())
-    throw UserError("a step is an object with a field \"step\", not " + j.dump());
+    throw UserError("a step is an object with a field \"step\", not " + shorten(j.dump()));
   return read_step(j, j["step"].get<std::string>(),
                    std::make_index_sequence<std::variant_size_v<Primitive>>());
 }
 
 Json parse(std::string_view text) {
+  if (json_depth(text) > kMaxJsonDepth)
+    throw UserError(fmt::format("trace: nested deeper than {}", kMaxJsonDepth));
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::exception& e) {
@@ -149,7 +155,7 @@ Primitive primitive_from_json(std::string_view text) { return read_step(parse(te
 
 Trace trace_from_json(std::string_view text) {
   const Json j = parse(text);
-  if (!j.is_array()) throw UserError("trace: a list of steps is needed, not " + j.dump());
+  if (!j.is_array()) throw UserError("trace: a list of steps is needed, not " + shorten(j.dump()));
   Trace trace;
   for (const Json& step : j) {
     try {

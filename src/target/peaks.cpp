@@ -223,8 +223,10 @@ Peaks Peaks::from_json(std::string_view text) {
     const auto j = nlohmann::json::parse(text);
     j.at("fma_gflops_1").get_to(peaks.fma_gflops_1);
     j.at("fma_gflops_all").get_to(peaks.fma_gflops_all);
+    if (!j.at("threads").is_number_integer()) throw UserError("peaks: threads is no whole number");
     j.at("threads").get_to(peaks.threads);
     for (const auto& r : j.at("read")) {
+      if (!r.at("bytes").is_number_integer()) throw UserError("peaks: bytes is no whole number");
       peaks.read.push_back({r.at("level").get<std::string>(), r.at("bytes").get<int64_t>(),
                             r.at("gbps_1").get<double>(), r.at("gbps_all").get<double>()});
     }

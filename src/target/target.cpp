@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include <target/probe.h>
@@ -71,6 +72,18 @@ Target at_level(Target machine, const Level& level) {
   return machine;
 }
 
+/// A whole number that `out` holds; nlohmann's own get_to cuts to size what does not fit.
+template <class Int>
+void read_whole(const nlohmann::json& j, const char* field, Int& out) {
+  const nlohmann::json& number = j.at(field);
+  const bool fits = number.is_number_integer() &&
+                    !(number.is_number_unsigned() && number.get<int64_t>() < 0) &&
+                    number.get<int64_t>() >= std::numeric_limits<Int>::min() &&
+                    number.get<int64_t>() <= std::numeric_limits<Int>::max();
+  if (!fits) throw UserError(fmt::format("target: \"{}\" is no whole number in range", field));
+  out = number.get<Int>();
+}
+
 std::string architecture(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void check_numbers(const Target& t) {
@@ -126,17 +139,17 @@ Target Target::from_json(std::string_view text) {
     const auto j = nlohmann::json::parse(text);
     j.at("name").get_to(t.name);
     j.at("features").get_to(t.features);
-    j.at("vector_bits").get_to(t.vector_bits);
-    j.at("vector_registers").get_to(t.vector_registers);
+    read_whole(j, "vector_bits", t.vector_bits);
+    read_whole(j, "vector_registers", t.vector_registers);
     j.at("has_fma").get_to(t.has_fma);
     j.at("has_masks").get_to(t.has_masks);
     t.cpu = j.value("cpu", t.cpu);
     t.llvm_cpu = j.value("llvm_cpu", t.llvm_cpu);
-    t.cores = j.value("cores", t.cores);
-    t.l1d_bytes = j.value("l1d_bytes", t.l1d_bytes);
-    t.l2_bytes = j.value("l2_bytes", t.l2_bytes);
-    t.l3_bytes = j.value("l3_bytes", t.l3_bytes);
-    t.cache_line_bytes = j.value("cache_line_bytes", t.cache_line_bytes);
+    if (j.contains("cores")) read_whole(j, "cores", t.cores);
+    if (j.contains("l1d_bytes")) read_whole(j, "l1d_bytes", t.l1d_bytes);
+    if (j.contains("l2_bytes")) read_whole(j, "l2_bytes", t.l2_bytes);
+    if (j.contains("l3_bytes")) read_whole(j, "l3_bytes", t.l3_bytes);
+    if (j.contains("cache_line_bytes")) read_whole(j, "cache_line_bytes", t.cache_line_bytes);
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format("target: the text is not a target - {}", error.what()));
   }

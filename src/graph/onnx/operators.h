@@ -75,6 +75,9 @@ const std::vector<Operator>& operators();
 /// pointwise operator, else what kernels/ says.
 Tensor node_formula(const Node& node, const std::vector<Tensor>& inputs, const std::string& name);
 
+/// Iterations of the loops of the node's own formula: what evaluating it costs.
+double node_iterations(const Graph& graph, const Node& node);
+
 /// Adds x * scale + shift per channel of `axis` to the graph (canonical nodes, before
 /// `graph.nodes[at]`; parts that change nothing are left out) and gives the result. New constants
 /// have the type of x.

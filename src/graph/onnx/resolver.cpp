@@ -14,6 +14,7 @@ namespace {
 
 /// Larger constants are left to fold_constants: shape chains are short vectors.
 constexpr int64_t kFoldAtOnceElements = 1024;
+constexpr double kFoldAtOnceIterations = 1e6;
 
 }  // namespace
 
@@ -121,6 +122,7 @@ bool Resolver::try_fold(const Node& node, ValueId out) {
   for (ValueId id : node.inputs)
     if (id != kAbsent && (!graph_.is_constant(id) || !small(id))) return false;
   if (!evaluate_ || !small(out)) return false;
+  if (node_iterations(graph_, node) > kFoldAtOnceIterations) return false;
   graph_.value(out).constant = evaluate_(graph_, node);
   return true;
 }
@@ -192,9 +194,14 @@ void Resolver::bind_outputs() {
 }
 
 Graph Resolver::run() {
-  for (size_t i = 0; i < onnx_.values.size(); ++i)
-    if (onnx_.values[i].constant) canonical_[i] = graph_.add_value(onnx_.values[i]);
+  const auto check_size = [](const Value& v) { checked_bytes(*v.type, v.shape(), v.name); };
+  for (size_t i = 0; i < onnx_.values.size(); ++i) {
+    if (!onnx_.values[i].constant) continue;
+    check_size(onnx_.values[i]);
+    canonical_[i] = graph_.add_value(onnx_.values[i]);
+  }
   for (ValueId id : onnx_.inputs) {
+    check_size(onnx_.value(id));
     const ValueId copy = graph_.add_value(onnx_.value(id));
     canonical_[static_cast<size_t>(id)] = copy;
     graph_.inputs.push_back(copy);

@@ -105,7 +105,7 @@ Window conv_window(Resolver& r) {
 
 int64_t group(Resolver& r) {
   const int64_t group = r.node().integer("group");
-  if (group < 1) r.fail(fmt::format("group is {}", group));
+  if (group < 1 || group > INT32_MAX) r.fail(fmt::format("group is {}", group));
   return group;
 }
 
@@ -173,6 +173,9 @@ void resolve_conv_transpose(Resolver& r) {
   const size_t rank = x.size();
   if (k.size() != rank)
     r.fail(fmt::format("the kernel has {} extents for {} spatial axes", k.size(), rank));
+  for (size_t d = 0; d < rank; ++d)
+    if (k[d] < 1 || k[d] > INT32_MAX || x[d] > INT32_MAX)
+      r.fail(fmt::format("a kernel of {} over {} cells", k[d], x[d]));
   Window w{k, per_axis(r, "strides", rank, 1), per_axis(r, "dilations", rank, 1),
            std::vector<int64_t>(2 * rank, 0)};
   if (r.has("pads") && mode == "NOTSET") w.pads = r.node().integers("pads");

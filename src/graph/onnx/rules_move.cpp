@@ -82,9 +82,13 @@ ValueId transpose(Resolver& r, ValueId x, const std::vector<int64_t>& perm) {
   return r.emit("Transpose", {{"perm", perm}}, {x});
 }
 
+constexpr int64_t kFarDiagonal = int64_t{1} << 48;  // beyond every extent
+constexpr int64_t kMostBlock = 128;                 // of what exists, 8 is large
+
 int64_t block_size(Resolver& r) {
   const int64_t block = r.node().integer("blocksize");
-  if (block < 1 || block > INT32_MAX) r.fail(fmt::format("blocksize is {}", block));
+  if (block < 1 || block > kMostBlock)
+    r.fail(fmt::format("blocksize is {}; it must be in 1..{}", block, kMostBlock));
   if (r.rank(r.input(0)) != 4)
     r.fail(fmt::format("the input has rank {}, it needs 4", r.rank(r.input(0))));
   return block;
@@ -209,7 +213,11 @@ void resolve_space_to_depth(Resolver& r) {
 void resolve_trilu(Resolver& r) {
   const ValueId x = r.input(0);
   int64_t diagonal = 0;
-  if (r.has_input(1)) diagonal = r.needed_integers(1, "diagonal").at(0);
+  if (r.has_input(1)) {
+    const std::vector<int64_t> given = r.needed_integers(1, "diagonal");
+    if (given.size() != 1) r.fail(fmt::format("the diagonal has {} elements", given.size()));
+    diagonal = std::clamp(given[0], -kFarDiagonal, kFarDiagonal);
+  }
   if (r.rank(x) < 2) r.fail(fmt::format("the input has rank {}, it needs 2", r.rank(x)));
   r.result(
       0, r.emit("Triangle",

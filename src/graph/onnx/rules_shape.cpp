@@ -194,7 +194,7 @@ void resolve_range(Resolver& r) {
   const double count = std::ceil((bounds[1] - bounds[0]) / bounds[2]);
   if (!(count < 1e15))
     r.fail(fmt::format("range {} to {} by {} is too long", bounds[0], bounds[1], bounds[2]));
-  const int64_t extent = std::max<int64_t>(0, static_cast<int64_t>(count));
+  const auto extent = static_cast<int64_t>(std::max(0.0, count));
   r.result(0, r.emit("Iota", {{"count", extent}}, {r.input(0), r.input(2)}));
 }
 

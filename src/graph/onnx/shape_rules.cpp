@@ -211,8 +211,8 @@ TensorInfo infer_gather_nd(const Node& node, const Infos& inputs) {
   need_index(indices);
   const int64_t batch = node.integer("batch"), rank = static_cast<int64_t>(data.shape.size());
   const auto index_rank = static_cast<int64_t>(indices.shape.size());
-  bool fits = index_rank >= 1 && batch < index_rank && batch <= rank && indices.shape.back() >= 1 &&
-              batch + indices.shape.back() <= rank;
+  bool fits = index_rank >= 1 && batch >= 0 && batch < index_rank && batch <= rank &&
+              indices.shape.back() >= 1 && batch + indices.shape.back() <= rank;
   for (int64_t d = 0; fits && d < batch; ++d)
     fits = data.shape[static_cast<size_t>(d)] == indices.shape[static_cast<size_t>(d)];
   if (!fits)

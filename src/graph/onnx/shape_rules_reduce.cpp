@@ -86,7 +86,7 @@ TensorInfo infer_conv(const Node& node, const Infos& inputs) {
   const TensorInfo &x = inputs.at(0), &w = inputs.at(1);
   need_same_float(node, x, w);
   const int64_t group = node.integer("group");
-  if (w.shape[1] * group != x.shape[1] || w.shape[0] % group != 0)
+  if (x.shape[1] % group != 0 || w.shape[1] != x.shape[1] / group || w.shape[0] % group != 0)
     fail_shape(
         fmt::format("{} input channels, weights {} and {} groups do not fit: weights are "
                     "[outputs, channels / groups, ...] and groups divide both",
@@ -113,7 +113,9 @@ TensorInfo infer_conv_transpose(const Node& node, const Infos& inputs) {
         fmt::format("{} input channels, weights {} and {} groups do not fit: weights are "
                     "[channels, outputs / groups, ...] and groups divide the channels",
                     x.shape[1], shape_text(w.shape), group));
-  TensorInfo out{x.type, {x.shape[0], w.shape[1] * group}};
+  TensorInfo out{x.type, {x.shape[0], w.shape[1]}};
+  if (__builtin_mul_overflow(w.shape[1], group, &out.shape[1]))
+    fail_shape(fmt::format("{} groups of {} channels are too many", group, w.shape[1]));
   for (int64_t extent : node.integers("output")) out.shape.push_back(extent);
   return out;
 }

@@ -27,13 +27,16 @@ std::vector<int64_t> widened(const Array& array) {
 
 int64_t checked_bytes(DType type, const std::vector<int64_t>& shape, const std::string& node) {
   int64_t bytes = byte_size(type);
-  for (int64_t extent : shape)
-    if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > kAddressSpaceBytes)
+  bool none = false;
+  for (int64_t extent : shape) {
+    none = none || extent == 0;
+    if (extent > 0 && (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > kAddressSpaceBytes))
       throw UserError(
           fmt::format("model error in node \"{}\": its output {} of {} is larger than an address "
                       "space (2^47 bytes)",
                       node, shape_text(shape), name(type)));
-  return bytes;
+  }
+  return none ? 0 : bytes;
 }
 
 std::optional<std::vector<int64_t>> integer_elements(const Array& array) {

@@ -11,6 +11,10 @@ namespace {
 /// A result may be this much larger than what it comes from: an expanded scalar stays a formula.
 constexpr int64_t kAlwaysFoldedElements = 64 * 1024, kMostGrowth = 2;
 
+/// Evaluating may take so many iterations, or so many per element read and made: enough for what
+/// exporters leave to fold, and no window of 2^31 over a constant.
+constexpr double kAlwaysFoldedIterations = 1e6, kMostIterations = 4;
+
 bool worth_folding(const Graph& graph, const Node& node) {
   int64_t read = 0;
   for (ValueId id : node.inputs) {
@@ -19,7 +23,9 @@ bool worth_folding(const Graph& graph, const Node& node) {
     read += graph.value(id).constant->size();
   }
   const int64_t made = element_count(graph.value(node.outputs[0]).shape());
-  return made <= std::max(kAlwaysFoldedElements, kMostGrowth * read);
+  if (made > std::max(kAlwaysFoldedElements, kMostGrowth * read)) return false;
+  const double iterations = kMostIterations * static_cast<double>(made + read);
+  return node_iterations(graph, node) <= std::max(kAlwaysFoldedIterations, iterations);
 }
 
 }  // namespace
