@@ -326,16 +326,4 @@ double ref_binary(std::string_view op, double a, double b, bool floats) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-RefArray ref_transpose(const RefArray& x, const std::vector<int64_t>& perm) {
-  Shape shape;
-  for (int64_t d : perm) shape.push_back(x.shape[static_cast<size_t>(d)]);
-  RefArray y(shape);
-  each_point(shape, [&](const Shape& at) {
-    Shape from(at.size());
-    for (size_t d = 0; d < at.size(); ++d) from[static_cast<size_t>(perm[d])] = at[d];
-    y[at] = x[from];
-  });
-  return y;
-}
-
 }  // namespace tenon

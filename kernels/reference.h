@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/conv.h"
+#include "kernels/pad.h"
 #include "kernels/pool.h"
 
 namespace tenon {
@@ -60,6 +61,17 @@ RefArray ref_batch_norm(const RefArray& x, const RefArray& scale, const RefArray
 /// Unary operators at their default numbers; NaN for a name it does not know.
 double ref_unary(std::string_view op, double x);
 double ref_binary(std::string_view op, double a, double b, bool floats);
+
+// reference_movers.cpp
 RefArray ref_transpose(const RefArray& x, const std::vector<int64_t>& perm);
+RefArray ref_reshape(const RefArray& x, const std::vector<int64_t>& shape);
+RefArray ref_concat(const std::vector<RefArray>& parts, int64_t axis);
+RefArray ref_slice(const RefArray& x, const std::vector<int64_t>& starts,
+                   const std::vector<int64_t>& steps, const std::vector<int64_t>& extents);
+RefArray ref_pad(const RefArray& x, const std::vector<int64_t>& before,
+                 const std::vector<int64_t>& after, PadMode mode, double value);
+RefArray ref_gather(const RefArray& x, const RefArray& indices, int64_t axis);
+RefArray ref_expand(const RefArray& x, const std::vector<int64_t>& shape);
+RefArray ref_tile(const RefArray& x, const std::vector<int64_t>& repeats);
 
 }  // namespace tenon

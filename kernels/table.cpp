@@ -5,27 +5,17 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
-#include "kernels/movers.h"
 #include "kernels/normalize.h"
-#include "kernels/pad.h"
+#include "kernels/pool.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
+#include "kernels/table_parts.h"
 
 namespace tenon {
 namespace {
 
-using Kind = KernelArg::Kind;
 using Inputs = std::vector<RefArray>;
 using Shape = std::vector<int64_t>;
-
-KernelArg number(std::string name, std::string help, std::string standard = "", int64_t low = 0) {
-  return {std::move(name), Kind::number, std::move(standard), std::move(help), low, {}};
-}
-KernelArg shape_arg(std::string help) { return {"shape", Kind::shape, "", std::move(help), 0, {}}; }
-KernelArg word(std::string name, std::string help, std::string standard,
-               std::vector<std::string> words) {
-  return {std::move(name), Kind::word, std::move(standard), std::move(help), 0, std::move(words)};
-}
 
 double elements(const Shape& shape) {
   double count = 1;
@@ -42,7 +32,8 @@ double times(const KernelArgs& a, const std::vector<std::string>& names) {
 KernelEntry matmul_entry() {
   return {"matmul",
           "C[m,n] = A[m,k] B[k,n]",
-          {number("m", "rows of A"), number("n", "columns of B"), number("k", "columns of A")},
+          {number_arg("m", "rows of A"), number_arg("n", "columns of B"),
+           number_arg("k", "columns of A")},
           {"A", "B"},
           [](const KernelArgs& a) {
             const int64_t m = a.number("m"), n = a.number("n"), k = a.number("k");
@@ -58,8 +49,8 @@ KernelEntry batch_matmul_entry() {
   return {
       "batch_matmul",
       "C[b,m,n] = A[b,m,k] B[b,k,n]",
-      {number("batch", "matrices"), number("m", "rows of A"), number("n", "columns of B"),
-       number("k", "columns of A")},
+      {number_arg("batch", "matrices"), number_arg("m", "rows of A"),
+       number_arg("n", "columns of B"), number_arg("k", "columns of A")},
       {"A", "B"},
       [](const KernelArgs& a) {
         const int64_t b = a.number("batch"), m = a.number("m"), n = a.number("n"),
@@ -75,8 +66,8 @@ KernelEntry batch_matmul_entry() {
 KernelEntry gemm_entry() {
   return {"gemm",
           "Y[m,n] = A[m,k] B + C[n], B stored [k,n], or [n,k] with transpose_b=1",
-          {number("m", "rows of A"), number("n", "columns of Y"), number("k", "columns of A"),
-           number("transpose_b", "1: B is [n,k]", "1")},
+          {number_arg("m", "rows of A"), number_arg("n", "columns of Y"),
+           number_arg("k", "columns of A"), number_arg("transpose_b", "1: B is [n,k]", "1")},
           {"A", "B", "C"},
           [](const KernelArgs& a) {
             const int64_t m = a.number("m"), n = a.number("n"), k = a.number("k");
@@ -118,12 +109,15 @@ KernelEntry conv2d_entry() {
   return {
       "conv2d",
       "Y[n,c_out,oh,ow] = X[n,c_in,h,w] * W[c_out,c_in/groups,k,k] + B[c_out]",
-      {number("n", "images", "1"), number("c_in", "input channels", "", 1), number("h", "height"),
-       number("w", "width"), number("c_out", "output channels", "", 1),
-       number("k", "kernel's height and width", "", 1),
-       number("stride", "step of the window", "1", 1), number("pad", "zeros at every side", "0"),
-       number("groups", "groups of channels; c_in: depthwise", "1", 1),
-       number("dilation", "distance of the taps", "1", 1), number("bias", "1: with a bias", "1")},
+      {number_arg("n", "images", "1"), number_arg("c_in", "input channels", "", 1),
+       number_arg("h", "height"), number_arg("w", "width"),
+       number_arg("c_out", "output channels", "", 1),
+       number_arg("k", "kernel's height and width", "", 1),
+       number_arg("stride", "step of the window", "1", 1),
+       number_arg("pad", "zeros at every side", "0"),
+       number_arg("groups", "groups of channels; c_in: depthwise", "1", 1),
+       number_arg("dilation", "distance of the taps", "1", 1),
+       number_arg("bias", "1: with a bias", "1")},
       {"X", "W", "B"},
       [](const KernelArgs& a) {
         const int64_t k = a.number("k");
@@ -148,35 +142,57 @@ PoolOptions square_pool(const KernelArgs& a) {
 }
 
 KernelEntry pool_entry() {
-  return {
-      "pool",
-      "max or average over k x k windows of X[n,c,h,w]",
-      {word("op", "max or avg", "max", {"max", "avg"}), number("n", "images", "1"),
-       number("c", "channels"), number("h", "height"), number("w", "width"),
-       number("k", "window's height and width", "", 1),
-       number("stride", "step of the window", "1", 1), number("pad", "padding at every side", "0")},
-      {"X"},
-      [](const KernelArgs& a) {
-        const Tensor x =
-            a.tensor("X", {a.number("n"), a.number("c"), a.number("h"), a.number("w")});
-        return std::vector<Tensor>{a.word("op") == "max" ? max_pool(x, square_pool(a), "Y")
-                                                         : average_pool(x, square_pool(a), "Y")};
-      },
-      [](const KernelArgs& a) {
-        const int64_t k = a.number("k"), s = a.number("stride"), p = a.number("pad");
-        return times(a, {"n", "c", "k", "k"}) *
-               static_cast<double>(window_extent(a.number("h"), k, s, 1, 2 * p) *
-                                   window_extent(a.number("w"), k, s, 1, 2 * p));
-      },
-      [](const KernelArgs& a, const Inputs& in) {
-        return ref_pool(a.word("op"), in[0], square_pool(a));
-      }};
+  return {"pool",
+          "max or average over k x k windows of X[n,c,h,w]",
+          {word_arg("op", "max or avg", "max", {"max", "avg"}), number_arg("n", "images", "1"),
+           number_arg("c", "channels"), number_arg("h", "height"), number_arg("w", "width"),
+           number_arg("k", "window's height and width", "", 1),
+           number_arg("stride", "step of the window", "1", 1),
+           number_arg("pad", "padding at every side", "0")},
+          {"X"},
+          [](const KernelArgs& a) {
+            const Tensor x =
+                a.tensor("X", {a.number("n"), a.number("c"), a.number("h"), a.number("w")});
+            return std::vector<Tensor>{a.word("op") == "max"
+                                           ? max_pool(x, square_pool(a), "Y")
+                                           : average_pool(x, square_pool(a), "Y")};
+          },
+          [](const KernelArgs& a) {
+            const int64_t k = a.number("k"), s = a.number("stride"), p = a.number("pad");
+            return times(a, {"n", "c", "k", "k"}) *
+                   static_cast<double>(window_extent(a.number("h"), k, s, 1, 2 * p) *
+                                       window_extent(a.number("w"), k, s, 1, 2 * p));
+          },
+          [](const KernelArgs& a, const Inputs& in) {
+            return ref_pool(a.word("op"), in[0], square_pool(a));
+          }};
+}
+
+KernelEntry global_pool_entry() {
+  return {"global_pool",
+          "max or average over all of each channel of X[n,c,h,w]",
+          {word_arg("op", "max or avg", "avg", {"max", "avg"}), number_arg("n", "images", "1"),
+           number_arg("c", "channels"), number_arg("h", "height", "", 1),
+           number_arg("w", "width", "", 1)},
+          {"X"},
+          [](const KernelArgs& a) {
+            const Tensor x =
+                a.tensor("X", {a.number("n"), a.number("c"), a.number("h"), a.number("w")});
+            return std::vector<Tensor>{a.word("op") == "max" ? global_max_pool(x, "Y")
+                                                             : global_average_pool(x, "Y")};
+          },
+          [](const KernelArgs& a) {
+            return times(a, {"n", "c", "h", "w"});
+          },
+          [](const KernelArgs& a, const Inputs& in) {
+            return ref_pool(a.word("op"), in[0], {.kernel = {a.number("h"), a.number("w")}});
+          }};
 }
 
 KernelEntry softmax_entry(bool logarithm) {
   return {logarithm ? "log_softmax" : "softmax",
           logarithm ? "logarithm of the softmax of each row" : "exp(x) / sum(exp(x)) of each row",
-          {number("rows", "rows of X"), number("columns", "columns of X")},
+          {number_arg("rows", "rows of X"), number_arg("columns", "columns of X")},
           {"X"},
           [logarithm](const KernelArgs& a) {
             const Tensor x = a.tensor("X", {a.number("rows"), a.number("columns")});
@@ -193,7 +209,7 @@ KernelEntry softmax_entry(bool logarithm) {
 KernelEntry layer_norm_entry() {
   return {"layer_norm",
           "each row of X minus its mean, over its deviation, times S plus B",
-          {number("rows", "rows of X"), number("columns", "columns of X", "", 1)},
+          {number_arg("rows", "rows of X"), number_arg("columns", "columns of X", "", 1)},
           {"X", "S", "B"},
           [](const KernelArgs& a) {
             const int64_t columns = a.number("columns");
@@ -213,8 +229,8 @@ KernelEntry layer_norm_entry() {
 KernelEntry batch_norm_entry() {
   return {"batch_norm",
           "each channel of X[n,c,h,w] normalised by given mean M and variance V, times S plus B",
-          {number("n", "images", "1"), number("c", "channels"), number("h", "height"),
-           number("w", "width")},
+          {number_arg("n", "images", "1"), number_arg("c", "channels"), number_arg("h", "height"),
+           number_arg("w", "width")},
           {"X", "S", "V", "B", "M"},
           [](const KernelArgs& a) {
             const int64_t c = a.number("c");
@@ -236,32 +252,24 @@ Shape reduced_axes(const KernelArgs& a) {
     for (size_t d = 0; d < a.shape("shape").size(); ++d) axes.push_back(static_cast<int64_t>(d));
     return axes;
   }
-  for (const std::string& part : split_text(a.word("axis"), ',')) {
-    const auto axis = parse_int(part);
-    if (!axis)
-      throw UserError(fmt::format(
-          "reduce: axis={}: \"{}\" is not a whole number\n  try: axis=0, axis=1,2 or axis=all",
-          a.word("axis"), part));
-    axes.push_back(*axis);
-  }
-  return axes;
+  return number_list(a, "reduce", "axis", "axis=0, axis=1,2 or axis=all");
 }
 
 KernelEntry reduce_entry() {
-  return {
-      "reduce",
-      "combines the elements of X along axes",
-      {word("op", "how they are combined", "sum", reduce_names()), shape_arg("of X, as 64x56x56"),
-       word("axis", "all, or axes joined by commas", "all", {})},
-      {"X"},
-      [](const KernelArgs& a) {
-        return std::vector<Tensor>{
-            reduce(a.word("op"), a.tensor("X", a.shape("shape")), reduced_axes(a), false, "Y")};
-      },
-      [](const KernelArgs& a) { return elements(a.shape("shape")); },
-      [](const KernelArgs& a, const Inputs& in) {
-        return ref_reduce(a.word("op"), in[0], reduced_axes(a), false);
-      }};
+  return {"reduce",
+          "combines the elements of X along axes",
+          {word_arg("op", "how they are combined", "sum", reduce_names()),
+           shape_arg("shape", "of X, as 64x56x56"),
+           word_arg("axis", "all, or axes joined by commas", "all", {})},
+          {"X"},
+          [](const KernelArgs& a) {
+            return std::vector<Tensor>{
+                reduce(a.word("op"), a.tensor("X", a.shape("shape")), reduced_axes(a), false, "Y")};
+          },
+          [](const KernelArgs& a) { return elements(a.shape("shape")); },
+          [](const KernelArgs& a, const Inputs& in) {
+            return ref_reduce(a.word("op"), in[0], reduced_axes(a), false);
+          }};
 }
 
 /// Operators with one operand, with two, and the chain add_relu of the benchmarks.
@@ -281,7 +289,7 @@ bool is_unary(const std::string& op) {
 KernelEntry elementwise_entry() {
   return {"elementwise",
           "an operator on every element of X (and Y)",
-          {word("op", "the operator", "", map_words()), number("n", "elements")},
+          {word_arg("op", "the operator", "", map_words()), number_arg("n", "elements")},
           {"X", "Y"},
           [](const KernelArgs& a) {
             const std::string& op = a.word("op");
@@ -307,48 +315,46 @@ KernelEntry elementwise_entry() {
           }};
 }
 
-/// The default permutation swaps the last two dimensions.
-Shape permutation(const KernelArgs& a) {
-  const Shape shape = a.shape("shape");
-  Shape perm;
-  for (size_t d = 0; d < shape.size(); ++d) perm.push_back(static_cast<int64_t>(d));
-  if (a.word("perm") == "last") {
-    if (perm.size() > 1) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return perm;
-  }
-  perm.clear();
-  for (const std::string& part : split_text(a.word("perm"), ',')) {
-    const auto d = parse_int(part);
-    if (!d)
-      throw UserError(
-          fmt::format("transpose: perm={}: \"{}\" is not a whole number\n  try: perm=0,2,1",
-                      a.word("perm"), part));
-    perm.push_back(*d);
-  }
-  return perm;
-}
-
-KernelEntry transpose_entry() {
-  return {
-      "transpose",
-      "X with its dimensions in another order",
-      {shape_arg("of X, as 1024x1024"),
-       word("perm", "last: the last two swapped; or as 0,2,1", "last", {})},
-      {"X"},
-      [](const KernelArgs& a) {
-        return std::vector<Tensor>{transpose(a.tensor("X", a.shape("shape")), permutation(a), "Y")};
-      },
-      [](const KernelArgs&) { return 0.0; },
-      [](const KernelArgs& a, const Inputs& in) { return ref_transpose(in[0], permutation(a)); }};
+std::vector<KernelEntry> whole_table() {
+  std::vector<KernelEntry> table = {
+      matmul_entry(),     batch_matmul_entry(), gemm_entry(),         conv2d_entry(),
+      pool_entry(),       global_pool_entry(),  softmax_entry(false), softmax_entry(true),
+      layer_norm_entry(), batch_norm_entry(),   reduce_entry(),       elementwise_entry()};
+  for (KernelEntry& entry : mover_entries()) table.push_back(std::move(entry));
+  return table;
 }
 
 }  // namespace
 
+KernelArg number_arg(std::string name, std::string help, std::string standard, int64_t low) {
+  return {std::move(name), KernelArg::Kind::number, std::move(standard), std::move(help), low, {}};
+}
+
+KernelArg shape_arg(std::string name, std::string help) {
+  return {std::move(name), KernelArg::Kind::shape, "", std::move(help), 0, {}};
+}
+
+KernelArg word_arg(std::string name, std::string help, std::string standard,
+                   std::vector<std::string> words) {
+  return {std::move(name), KernelArg::Kind::word, std::move(standard), std::move(help), 0,
+          std::move(words)};
+}
+
+std::vector<int64_t> number_list(const KernelArgs& args, const std::string& kernel,
+                                 const std::string& name, const std::string& example) {
+  std::vector<int64_t> numbers;
+  for (const std::string& part : split_text(args.word(name), ',')) {
+    const auto number = parse_int(part);
+    if (!number)
+      throw UserError(fmt::format("{}: {}={}: \"{}\" is not a whole number\n  try: {}", kernel,
+                                  name, args.word(name), part, example));
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 const std::vector<KernelEntry>& kernel_table() {
-  static const std::vector<KernelEntry> table = {
-      matmul_entry(),     batch_matmul_entry(), gemm_entry(),        conv2d_entry(),
-      pool_entry(),       softmax_entry(false), softmax_entry(true), layer_norm_entry(),
-      batch_norm_entry(), reduce_entry(),       elementwise_entry(), transpose_entry()};
+  static const std::vector<KernelEntry> table = whole_table();
   return table;
 }
 

@@ -36,6 +36,7 @@ Task operator_task(const std::vector<std::string>& words, const Target& target) 
   Task task(entry.name, program, templates_for(program, target), target);
   task.args = args.to_json();
   task.flops = entry.flops(args);
+  if (entry.ranges) task.input_ranges = entry.ranges(args);
   return task;
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <tenon/ir/visit.h>
+#include <tenon/support/text.h>
 #include <tenon/te/te.h>
 
 #include <catch2/catch.hpp>
@@ -49,6 +50,14 @@ Words matrix(int64_t m, int64_t n, int64_t k) {
 void check_tensor(const Tensor& t, const std::vector<RefArray>& inputs, const RefArray& expected,
                   double bound = 1e-5) {
   check(make_program("p", {t}), inputs, expected, bound);
+}
+
+/// Of "shape=7x130".
+int64_t elements_of(const std::string& word) {
+  int64_t count = 1;
+  for (const std::string& part : split_text(word.substr(word.find('=') + 1), 'x'))
+    count *= parse_int(part).value();
+  return count;
 }
 
 RefArray counting(Dims shape) {
@@ -104,6 +113,10 @@ TEST_CASE("pools over odd shapes") {
     check_entry("pool", {op, "c=3", "h=17", "w=37", "k=3", "stride=2", "pad=1"});
     check_entry("pool", {op, "c=7", "h=7", "w=7", "k=7"});
     check_entry("pool", {op, "c=1", "h=5", "w=1", "k=1", "stride=3"});
+    for (const char* c : {"c=0", "c=1", "c=17", "c=130"})
+      check_entry("global_pool", {op, "n=2", c, "h=7", "w=17"});
+    check_entry("global_pool", {op, "n=1", "c=7", "h=1", "w=1"});
+    check_entry("global_pool", {op, "n=0", "c=7", "h=37", "w=1"});
   }
   RefArray x({1, 2, 7, 9});
   for (size_t n = 0; n < x.values.size(); ++n) x.values[n] = std::sin(static_cast<double>(n));
@@ -202,6 +215,42 @@ TEST_CASE("special numbers go through activations") {
     if (std::string(op) == "hard_sigmoid") y.values[0] = nan;
     if (std::string(op) == "exp") y.values[5] = inf;
     check_tensor(unary(op, t), {x}, y, 1e-5);
+  }
+}
+
+TEST_CASE("movers of the table over odd shapes") {
+  auto exact = [](const std::string& name, const Words& words) { check_entry(name, words, 0); };
+  for (const char* shape : {"shape=1x7", "shape=17x37", "shape=7x130", "shape=0x7", "shape=37x0"}) {
+    exact("transpose", {shape});
+    for (const char* axis : {"axis=0", "axis=-1"})
+      for (const char* parts : {"parts=1", "parts=4", "parts=17,0,1,37"})
+        exact("concat", {shape, axis, parts});
+    exact("slice", {shape});
+    exact("slice", {shape, "steps=-1"});
+    exact("slice", {shape, "steps=3,-2"});
+    for (const char* mode : {"mode=constant", "mode=reflect", "mode=edge", "mode=wrap"})
+      if (std::string(mode) == "mode=constant" || elements_of(shape) > 0)
+        exact("pad", {shape, "before=1,3", "after=0,2", mode, "value=-7"});
+    exact("tile", {shape, "repeats=3,2"});
+  }
+  exact("reshape", {"shape=7x130", "to=13x10x7"});
+  exact("reshape", {"shape=17x1x37", "to=17x37"});
+  exact("reshape", {"shape=0x7", "to=5x0"});
+  exact("slice", {"shape=7x17x37", "starts=1,0,36", "steps=2,5,-3", "extents=3,4,12"});
+  exact("slice", {"shape=7x17", "extents=0,3"});
+  exact("pad", {"shape=7x17", "before=-2,0", "after=1,-3", "value=5"});
+  for (const char* axis : {"axis=0", "axis=1", "axis=-1"})
+    for (const char* indices : {"indices=17", "indices=3x7", "indices=scalar", "indices=0"})
+      exact("gather", {"shape=17x7x5", indices, axis});
+  exact("gather", {"shape=37", "indices=130", "index=i32", "type=u8"});
+  exact("gather", {"shape=0x5", "indices=0"});
+  exact("expand", {"shape=7x1x17", "to=3x1x37x17"});
+  exact("expand", {"shape=1", "to=0x3"});
+  exact("expand", {"shape=scalar", "to=37"});
+  for (const char* type : {"type=f64", "type=i8", "type=u8", "type=i32", "type=bool"}) {
+    exact("concat", {"shape=7x17", "axis=1", type});
+    exact("pad", {"shape=7x17", "mode=reflect", type});
+    exact("transpose", {"shape=17x37", type});
   }
 }
 

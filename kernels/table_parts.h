@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/table.h"
+
+namespace tenon {
+
+// What the files of the table share.
+
+/// Arguments; with an empty `standard` they must be given.
+KernelArg number_arg(std::string name, std::string help, std::string standard = "",
+                     int64_t low = 0);
+KernelArg shape_arg(std::string name, std::string help);
+/// Any text when `words` is empty.
+KernelArg word_arg(std::string name, std::string help, std::string standard,
+                   std::vector<std::string> words = {});
+
+/// Whole numbers joined by commas, as the word argument `name` of `kernel` has them. UserError
+/// shows `example` when one is none.
+std::vector<int64_t> number_list(const KernelArgs& args, const std::string& kernel,
+                                 const std::string& name, const std::string& example);
+
+/// The entries that only move elements: table_movers.cpp.
+std::vector<KernelEntry> mover_entries();
+
+}  // namespace tenon
