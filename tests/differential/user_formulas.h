@@ -1,0 +1,10 @@
+#pragma once
+#include "formulas.h"
+
+namespace tenon::test {
+
+/// Formulas of many kinds as a user would write them, none of them an operator of kernels/, on sizes that
+/// divide nothing.
+std::vector<Case> user_formulas();
+
+}  // namespace tenon::test
