@@ -72,7 +72,7 @@ void show_network(const ShowCommand& command) {
   }
   RecordPlaces places;
   places.log = command.log;
-  network.select(RecordStore(places));
+  network.select(RecordStore(places), check_adapted(command.parsed_threads()));
   for (const GroupKernel& kernel : network.kernels()) {
     fmt::print("{}: {} x, {}, {:.3f} MFLOP, nodes {}\n", kernel.name, kernel.uses, kernel.schedule,
                kernel.task.flops * 1e-6, join(kernel.nodes));

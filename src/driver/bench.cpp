@@ -99,14 +99,8 @@ std::string bench_table(const std::vector<BenchRow>& rows) {
 
 std::vector<NamedTrace> default_and_best(const Task& task, const RecordStore& store, int threads) {
   std::vector<NamedTrace> out = {{"default", default_schedule(task).trace()}};
-  const std::optional<FoundRecord> found = store.find(record_query(task, threads));
-  if (!found) return out;
-  // An adapted trace is a suggestion: the steps that are legal here are taken.
-  Schedule s(task.program, task.target);
-  for (const Primitive& step : trace_from_json(found->logged.record.trace)) {
-    if (s.try_apply(step) && !found->adapted) return out;
-  }
-  out.push_back({(found->adapted ? "adapted from " : "") + found->logged.where.text(), s.trace()});
+  const auto recorded = recorded_schedule(task, store, threads, check_adapted(threads));
+  if (recorded) out.push_back(*recorded);
   return out;
 }
 

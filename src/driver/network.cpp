@@ -50,7 +50,7 @@ Network load(const std::filesystem::path& model, const NetworkOptions& options,
              const RecordPlaces& places,
              const std::function<void(size_t done, size_t all)>& progress) {
   Network network = Network::load(model, options);
-  network.select(RecordStore(places));
+  network.select(RecordStore(places), check_adapted(options.threads));
   network.compile(progress);
   return network;
 }
@@ -65,7 +65,7 @@ std::vector<TuneReport> tune(Network& network, const TuneOptions& options) {
   std::vector<TuneReport> reports = tune_all(tasks, with_log);
   RecordPlaces places;
   places.log = with_log.log;
-  network.select(RecordStore(places));
+  network.select(RecordStore(places), check_adapted(options.threads));
   network.compile();
   return reports;
 }
@@ -85,7 +85,7 @@ NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& opt
 
   if (!bench_options.whole_only) out.rows = bench_kernels(tuned, options, store, bench_options);
 
-  tuned.select(store);
+  tuned.select(store, check_adapted(bench_options.threads));
   tuned.compile();
   standard.select_default();
   standard.compile();

@@ -1,3 +1,4 @@
+#include <tenon/compile/compile.h>
 #include <tenon/graph/passes.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
@@ -8,6 +9,9 @@
 namespace tenon {
 
 namespace {
+
+/// Above this a compiled kernel is quicker, its compilation included.
+constexpr int64_t kMostInterpretedElements = 100'000;
 
 /// The node alone as a program over inputs "x0", "x1", ...
 Program node_program(const Graph& graph, const Node& node) {
@@ -23,19 +27,37 @@ Program node_program(const Graph& graph, const Node& node) {
   return make_program("node", {node_formula(node, inputs, "y")});
 }
 
-Array interpret_node(const Graph& graph, const Node& node) {
-  const Value& out = graph.value(node.outputs[0]);
-  Array result = Array::empty(*out.type, out.shape());
-  const Program program = node_program(graph, node);
-  std::vector<HostBuffer> arguments;
+/// The program's arguments: the node's inputs by name, else `result`.
+std::vector<Array> arguments_of(const Graph& graph, const Node& node, const Program& program,
+                                const Array& result) {
+  std::vector<Array> arguments;
   for (const Param& param : program.params) {
-    void* data = result.raw();
+    arguments.push_back(result);
     for (size_t k = 0; k < node.inputs.size(); ++k)
       if (param.buffer->name == fmt::format("x{}", k))
-        data = graph.value(node.inputs[k]).constant->raw();
-    arguments.push_back({data});
+        arguments.back() = *graph.value(node.inputs[k]).constant;
   }
-  interpret(program, arguments, {.race_mode = false});
+  return arguments;
+}
+
+bool is_large(const std::vector<Array>& arguments) {
+  int64_t elements = 0;
+  for (const Array& array : arguments) elements += array.size();
+  return elements > kMostInterpretedElements;
+}
+
+Array evaluate_node(const Graph& graph, const Node& node) {
+  const Value& out = graph.value(node.outputs[0]);
+  const Array result = Array::empty(*out.type, out.shape());
+  const Program program = node_program(graph, node);
+  const std::vector<Array> arguments = arguments_of(graph, node, program, result);
+  if (is_large(arguments)) {
+    compile(program, Target::host()).run(arguments, serial_pool());
+    return result;
+  }
+  std::vector<HostBuffer> buffers;
+  for (const Array& array : arguments) buffers.push_back({array.raw()});
+  interpret(program, buffers, {.race_mode = false});
   return result;
 }
 
@@ -58,6 +80,6 @@ double node_iterations(const Graph& graph, const Node& node) {
   return sum;
 }
 
-Evaluator formula_evaluator() { return interpret_node; }
+Evaluator formula_evaluator() { return evaluate_node; }
 
 }  // namespace tenon

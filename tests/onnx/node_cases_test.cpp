@@ -1,68 +1,14 @@
-#include <tenon/support/error.h>
-#include <tenon/support/text.h>
-
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <set>
 
-#include "run_case.h"
+#include "case_set.h"
 
 using namespace tenon;
 
 namespace {
 
-struct Case {
-  std::string name, op, kind;
-  double rtol = 0, atol = 0;
-};
-
-std::vector<Case> node_cases() {
-  std::ifstream file(onnx_cases() / "node" / "index.tsv");
-  std::vector<Case> cases;
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
-    const std::vector<std::string> cells = split_text(line, '\t');
-    cases.push_back(
-        {cells.at(0), cells.at(1), cells.at(2), std::stod(cells.at(4)), std::stod(cells.at(5))});
-  }
-  return cases;
-}
-
-struct Tally {
-  int passed = 0, wrong = 0, refused = 0;
-};
-
-/// Runs the cases chosen and prints the ones that differ; TENON_ONNX_VERBOSE=1 prints the refused
-/// ones too.
-template <class Chosen>
-Tally run_all(const std::string& what, Chosen chosen) {
-  Tally tally;
-  for (const Case& c : node_cases()) {
-    if (!chosen(c)) continue;
-    const CaseResult result = run_case(onnx_cases() / "node" / c.name, c.rtol, c.atol);
-    tally.passed += result.outcome == Outcome::passed;
-    tally.wrong += result.outcome == Outcome::wrong;
-    tally.refused += result.outcome == Outcome::refused;
-    if (result.outcome == Outcome::wrong)
-      std::cout << "wrong: " << c.name << ": " << result.reason << "\n";
-    if (result.outcome == Outcome::refused && std::getenv("TENON_ONNX_VERBOSE"))
-      std::cout << "refused: " << c.name << ": " << result.reason << "\n";
-  }
-  std::cout << what << ": " << tally.passed << " passed, " << tally.wrong << " wrong, "
-            << tally.refused << " refused\n";
-  return tally;
-}
-
-bool fetched() {
-  if (std::filesystem::exists(onnx_cases() / "node" / "index.tsv")) return true;
-  std::cout << "SKIPPED: no operator cases in " << onnx_cases()
-            << "; run scripts/fetch_test_data.sh\n";
-  return false;
-}
-
+/// The operators of a CNN's inference.
 const std::set<std::string> kFirstTier = {"Conv",    "Relu",        "Add",
                                           "Mul",     "MatMul",      "Gemm",
                                           "MaxPool", "AveragePool", "GlobalAveragePool",
@@ -72,20 +18,47 @@ const std::set<std::string> kFirstTier = {"Conv",    "Relu",        "Add",
                                           "Sub",     "Identity",    "Div",
                                           "Dropout", "Constant"};
 
+std::vector<OnnxCase> of_tier(bool first) {
+  std::vector<OnnxCase> chosen;
+  for (const OnnxCase& c : node_cases("direct"))
+    if ((kFirstTier.count(c.op) > 0) == first) chosen.push_back(c);
+  return chosen;
+}
+
+bool fetched(const std::vector<OnnxCase>& cases) {
+  if (cases.empty())
+    std::cout << "SKIPPED: no cases in " << onnx_cases() << "; run scripts/fetch_test_data.sh\n";
+  return !cases.empty();
+}
+
 }  // namespace
 
 TEST_CASE("operator cases of the first tier") {
-  if (!fetched()) return;
-  const Tally tally = run_all(
-      "first tier", [](const Case& c) { return c.kind == "direct" && kFirstTier.count(c.op) > 0; });
-  CHECK(tally.wrong == 0);
-  CHECK(tally.passed >= 172);
+  const std::vector<OnnxCase> cases = of_tier(true);
+  if (fetched(cases)) CHECK(run_cases("first tier", cases).passed >= 172);
 }
 
 TEST_CASE("all other direct operator cases pass or are refused by name") {
-  if (!fetched()) return;
-  const Tally tally = run_all(
-      "the rest", [](const Case& c) { return c.kind == "direct" && kFirstTier.count(c.op) == 0; });
-  CHECK(tally.wrong == 0);
-  CHECK(tally.passed >= 540);
+  const std::vector<OnnxCase> cases = of_tier(false);
+  if (fetched(cases)) CHECK(run_cases("the rest", cases).passed >= 540);
+}
+
+TEST_CASE("layers converted from PyTorch, opset 6") {
+  const std::vector<OnnxCase> cases = folder_cases("pytorch-converted");
+  if (fetched(cases)) CHECK(run_cases("pytorch-converted", cases).passed >= 82);
+}
+
+TEST_CASE("operators converted from PyTorch, opset 6") {
+  const std::vector<OnnxCase> cases = folder_cases("pytorch-operator");
+  if (fetched(cases)) CHECK(run_cases("pytorch-operator", cases).passed >= 35);
+}
+
+TEST_CASE("every line of refused.tsv is about a case") {
+  const std::vector<OnnxCase> cases = node_cases("direct");
+  if (!fetched(cases)) return;
+  std::set<std::string> names, operators;
+  for (const OnnxCase& c : cases) names.insert(c.name), operators.insert(c.op);
+  const RefusedList list = refused_list();
+  for (const auto& [name, reason] : list.cases) CHECK(names.count(name) == 1);
+  for (const auto& [name, reason] : list.operators) CHECK(operators.count(name) == 1);
 }

@@ -131,7 +131,7 @@ CaseResult run_case(const fs::path& folder, double rtol, double atol) {
   } catch (const UserError& error) {
     return {Outcome::refused, error.what()};
   } catch (const std::exception& error) {
-    return {Outcome::wrong, error.what()};
+    return {Outcome::crashed, error.what()};
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include <tenon/compile/compile.h>
+#include <tenon/compile/recorded.h>
 #include <tenon/records/lookup.h>
 
 #include <functional>
@@ -32,18 +32,16 @@ struct BenchOptions {
   double peak_gflops = 0;                                      ///< 0: measured in this run
 };
 
-/// A schedule to measure, with the name it goes by in rows.
-struct NamedTrace {
-  std::string schedule;
-  Trace trace;
-};
-
 /// The task under each schedule, interleaved round by round on the same buffers, each checked
 /// against the unscheduled kernel on random inputs first.
 std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& schedules,
                             const BenchOptions& options);
 
-/// Default and, where `store` has one, the best record.
+/// Says of an adapted trace whether it runs here and gives the unscheduled kernel's outputs on
+/// sample inputs, at most as slow as the default. Quick: some milliseconds a kernel.
+TraceCheck check_adapted(int threads);
+
+/// Default and, where `store` has one, what it says of the task (recorded_schedule).
 std::vector<NamedTrace> default_and_best(const Task& task, const RecordStore& store, int threads);
 
 /// A table of rows for people.

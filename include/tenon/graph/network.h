@@ -1,5 +1,5 @@
 #pragma once
-#include <tenon/compile/compile.h>
+#include <tenon/compile/recorded.h>
 #include <tenon/graph/graph.h>
 #include <tenon/graph/passes.h>
 #include <tenon/records/lookup.h>
@@ -26,6 +26,7 @@ struct NetworkOptions {
   int threads = 0;                       // 0: all that the process may use
   bool fuse = true;                      // off: one kernel per node
   std::vector<std::string> skip_passes;  // by name, see simplify_graph
+  bool poison = false;  // for tests: arena memory is filled with 0xff as soon as nothing reads it
 };
 
 /// One distinct kernel of a network: groups with equal programs share it.
@@ -53,9 +54,9 @@ class Network {
   std::vector<NamedShape> inputs() const;
   std::vector<NamedShape> outputs() const;
 
-  /// Per kernel the best record for its program, target and thread count, else its default
-  /// schedule.
-  void select(const RecordStore& records);
+  /// Per kernel the best record for its program, target and thread count, else the nearest one of
+  /// its family where `adapted_is_good` accepts it (see recorded_schedule), else its default.
+  void select(const RecordStore& records, const TraceCheck& adapted_is_good = {});
   void select_default();
   void select_unscheduled();
   void set_trace(size_t kernel, Trace trace, std::string schedule);

@@ -12,8 +12,8 @@ namespace tenon {
 /// of the node's output value in `graph`. The node need not be among graph.nodes.
 using Evaluator = std::function<Array(const Graph& graph, const Node& node)>;
 
-/// Runs the node's own formula in the interpreter: exact, and quick enough for weights of some
-/// million elements.
+/// Runs the node's own formula: small ones in the interpreter, large ones (weights) compiled as
+/// they stand.
 Evaluator formula_evaluator();
 
 /// What a user says of a model's inputs ahead of time.

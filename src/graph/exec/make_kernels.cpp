@@ -71,4 +71,13 @@ void make_kernels(Network::State& state) {
   state.compiled.resize(state.kernels.size());
 }
 
+void make_defaults(Network::State& state) {
+  state.defaults.resize(state.kernels.size());
+  state.pool->for_ranges(
+      static_cast<int64_t>(state.kernels.size()), [&](int64_t begin, int64_t end, int32_t) {
+        for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k)
+          state.defaults[k] = default_schedule(state.kernels[k].task).trace();
+      });
+}
+
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <set>
 
 #include "graph/exec/network_state.h"
 
@@ -38,8 +39,24 @@ void bind_steps(Network::State& state) {
     }
 }
 
-NamedShape named_shape(const Graph& graph, ValueId id) {
-  return {graph.value(id).name, *graph.value(id).type, graph.value(id).shape()};
+/// Each once, also where the model lists it twice.
+std::vector<OutsideValue> outside_values(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::vector<OutsideValue> values;
+  std::set<ValueId> seen;
+  for (ValueId id : ids) {
+    if (!seen.insert(id).second) continue;
+    const Value& value = graph.value(id);
+    values.push_back({id,
+                      {value.name, *value.type, value.shape()},
+                      static_cast<size_t>(element_count(value.shape()) * byte_size(*value.type))});
+  }
+  return values;
+}
+
+std::vector<NamedShape> shapes_of(const std::vector<OutsideValue>& values) {
+  std::vector<NamedShape> shapes;
+  for (const OutsideValue& value : values) shapes.push_back(value.shape);
+  return shapes;
 }
 
 std::string shape_and_type(DType type, const std::vector<int64_t>& shape) {
@@ -48,16 +65,17 @@ std::string shape_and_type(DType type, const std::vector<int64_t>& shape) {
 
 void check_array(const Network::State& state, const char* kind, const NamedShape& wanted,
                  const Array& given) {
-  if (given.dtype() == wanted.dtype && given.shape() == wanted.shape) return;
-  throw UserError(fmt::format("network {}: {} \"{}\" is {}, the array given is {}", state.name,
-                              kind, wanted.name, shape_and_type(wanted.dtype, wanted.shape),
-                              shape_and_type(given.dtype(), given.shape())));
+  if (given && given.dtype() == wanted.dtype && given.shape() == wanted.shape) return;
+  throw UserError(
+      fmt::format("network {}: {} \"{}\" is {}, the array given is {}", state.name, kind,
+                  wanted.name, shape_and_type(wanted.dtype, wanted.shape),
+                  given ? shape_and_type(given.dtype(), given.shape()) : "no array at all"));
 }
 
-void check_names(const Network::State& state, const std::vector<ValueId>& ids, const char* kind,
-                 const std::map<std::string, Array>& given) {
+[[noreturn]] void refuse_names(const Network::State& state, const std::vector<OutsideValue>& values,
+                               const char* kind, const std::map<std::string, Array>& given) {
   std::vector<std::string> known;
-  for (ValueId id : ids) known.push_back(state.graph.value(id).name);
+  for (const OutsideValue& value : values) known.push_back(value.shape.name);
   for (const auto& [name, array] : given) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::vector<std::string> near = nearest_names(name, known);
@@ -68,31 +86,34 @@ void check_names(const Network::State& state, const std::vector<ValueId>& ids, c
   for (const std::string& name : known)
     if (!given.count(name))
       throw UserError(fmt::format("network {}: {} \"{}\" is missing", state.name, kind, name));
+  throw InternalError(fmt::format("network {}: two {}s of one name", state.name, kind));
 }
 
-void set_memory(Network::State& state, const std::vector<ValueId>& ids, const char* kind,
+void set_memory(Network::State& state, const std::vector<OutsideValue>& values, const char* kind,
                 const std::map<std::string, Array>& arrays) {
-  check_names(state, ids, kind, arrays);
-  for (ValueId id : ids) {
-    const Array& array = arrays.at(state.graph.value(id).name);
-    check_array(state, kind, named_shape(state.graph, id), array);
-    state.memory[static_cast<size_t>(id)] = array.raw();
+  if (arrays.size() != values.size()) refuse_names(state, values, kind, arrays);
+  for (const OutsideValue& value : values) {
+    const auto at = arrays.find(value.shape.name);
+    if (at == arrays.end()) refuse_names(state, values, kind, arrays);
+    check_array(state, kind, value.shape, at->second);
+    state.memory[static_cast<size_t>(value.id)] = at->second.raw();
   }
 }
 
 /// Outputs that no group writes: views, and what is there before the run.
 void copy_outputs(Network::State& state) {
-  for (ValueId id : state.graph.outputs) {
-    const MemoryPlan::Home& home = home_of(state, id);
-    if (home.place == Place::output && home.root == id) continue;
+  for (const OutsideValue& output : state.outputs) {
+    const MemoryPlan::Home& home = home_of(state, output.id);
+    if (output.bytes == 0 || (home.place == Place::output && home.root == output.id)) continue;
     const bool outside = home.place == Place::input || home.place == Place::output;
     const void* from =
-        outside ? state.memory[static_cast<size_t>(home.root)] : fixed_memory(state, id);
-    const Value& value = state.graph.value(id);
-    const int64_t bytes = element_count(value.shape()) * byte_size(*value.type);
-    if (bytes > 0)
-      std::memcpy(state.memory[static_cast<size_t>(id)], from, static_cast<size_t>(bytes));
+        outside ? state.memory[static_cast<size_t>(home.root)] : fixed_memory(state, output.id);
+    std::memcpy(state.memory[static_cast<size_t>(output.id)], from, output.bytes);
   }
+}
+
+void poison(const std::vector<std::span<std::byte>>& memory) {
+  for (std::span<std::byte> part : memory) std::memset(part.data(), 0xff, part.size());
 }
 
 }  // namespace
@@ -116,7 +137,11 @@ Network Network::load(const std::filesystem::path& model, const NetworkOptions& 
   state->memory.resize(state->graph.values.size(), nullptr);
   state->pool = std::make_unique<ThreadPool>(options.threads);
   make_kernels(*state);
+  make_defaults(*state);
   bind_steps(*state);
+  state->inputs = outside_values(state->graph, state->graph.inputs);
+  state->outputs = outside_values(state->graph, state->graph.outputs);
+  if (options.poison) mark_dead_memory(*state);
   log_line(1, "graph",
            fmt::format("{}: {} nodes in {} groups, {} kernels, {} KB arena", state->name,
                        state->graph.nodes.size(), state->groups.size(), state->kernels.size(),
@@ -132,17 +157,8 @@ const Graph& Network::graph() const { return state_->graph; }
 int64_t Network::arena_bytes() const { return state_->plan.arena_bytes; }
 std::string Network::dot() const { return tenon::dot(state_->graph); }
 
-std::vector<NamedShape> Network::inputs() const {
-  std::vector<NamedShape> list;
-  for (ValueId id : state_->graph.inputs) list.push_back(named_shape(state_->graph, id));
-  return list;
-}
-
-std::vector<NamedShape> Network::outputs() const {
-  std::vector<NamedShape> list;
-  for (ValueId id : state_->graph.outputs) list.push_back(named_shape(state_->graph, id));
-  return list;
-}
+std::vector<NamedShape> Network::inputs() const { return shapes_of(state_->inputs); }
+std::vector<NamedShape> Network::outputs() const { return shapes_of(state_->outputs); }
 
 void Network::set_trace(size_t kernel, Trace trace, std::string schedule) {
   GroupKernel& target = state_->kernels.at(kernel);
@@ -152,22 +168,22 @@ void Network::set_trace(size_t kernel, Trace trace, std::string schedule) {
 }
 
 void Network::select_default() {
-  for (size_t k = 0; k < state_->kernels.size(); ++k)
-    set_trace(k, default_schedule(state_->kernels[k].task).trace(), "default");
+  for (size_t k = 0; k < state_->kernels.size(); ++k) set_trace(k, state_->defaults[k], "default");
 }
 
 void Network::select_unscheduled() {
   for (size_t k = 0; k < state_->kernels.size(); ++k) set_trace(k, {}, "unscheduled");
 }
 
-void Network::select(const RecordStore& records) {
+void Network::select(const RecordStore& records, const TraceCheck& adapted_is_good) {
   for (size_t k = 0; k < state_->kernels.size(); ++k) {
     const Task& task = state_->kernels[k].task;
-    const auto found = records.find(record_query(task, state_->pool->workers()));
-    if (found && !found->adapted)
-      set_trace(k, trace_from_json(found->logged.record.trace), found->logged.where.text());
+    const auto recorded =
+        recorded_schedule(task, records, state_->pool->workers(), adapted_is_good);
+    if (recorded)
+      set_trace(k, recorded->trace, recorded->schedule);
     else
-      set_trace(k, default_schedule(task).trace(), "default");
+      set_trace(k, state_->defaults[k], "default");
   }
 }
 
@@ -205,22 +221,23 @@ void Network::run_into(const std::map<std::string, Array>& inputs,
   State& state = *state_;
   for (size_t k = 0; k < state.kernels.size(); ++k)
     if (!state.compiled[k].defined()) kernel(k);
-  set_memory(state, state.graph.inputs, "input", inputs);
-  set_memory(state, state.graph.outputs, "output", outputs);
+  set_memory(state, state.inputs, "input", inputs);
+  set_memory(state, state.outputs, "output", outputs);
   const ThreadPool::Busy busy(*state.pool);
   for (Step& step : state.steps) {
     for (size_t k : step.outside)
       step.pointers[k] = state.memory[static_cast<size_t>(step.arguments[k])];
     call_unchecked(state.compiled[step.kernel].module(), step.pointers.data(), nullptr, *state.pool,
                    state.workspace);
+    poison(step.dead);
   }
   copy_outputs(state);
 }
 
 std::map<std::string, Array> Network::run(const std::map<std::string, Array>& inputs) {
   std::map<std::string, Array> results;
-  for (const NamedShape& output : outputs())
-    results[output.name] = Array::empty(output.dtype, output.shape);
+  for (const OutsideValue& output : state_->outputs)
+    results[output.shape.name] = Array::empty(output.shape.dtype, output.shape.shape);
   run_into(inputs, results);
   return results;
 }

@@ -4,6 +4,9 @@
 #include <tenon/graph/network.h>
 #include <tenon/runtime/thread_pool.h>
 
+#include <cstddef>
+#include <span>
+
 namespace tenon {
 
 /// One group at run time: which kernel, and where its arguments are.
@@ -12,6 +15,15 @@ struct Step {
   std::vector<ValueId> arguments;  // roots of views, as the kernel's parameters
   std::vector<void*> pointers;  // the same in memory; those of inputs and outputs are set per run
   std::vector<size_t> outside;  // arguments that are inputs or outputs of the network
+  std::vector<std::span<std::byte>>
+      dead;  // with NetworkOptions::poison: arena memory read last here
+};
+
+/// An input or output of the network.
+struct OutsideValue {
+  ValueId id = kAbsent;
+  NamedShape shape;
+  size_t bytes = 0;
 };
 
 struct Network::State {
@@ -21,8 +33,10 @@ struct Network::State {
   std::vector<Group> groups;
   MemoryPlan plan;
   std::vector<GroupKernel> kernels;
+  std::vector<Trace> defaults;   // per kernel
   std::vector<Kernel> compiled;  // undefined where not compiled yet, or the trace changed since
   std::vector<Step> steps;       // one per group
+  std::vector<OutsideValue> inputs, outputs;
   Array arena;
   std::unique_ptr<ThreadPool> pool;
   Workspace workspace;        // shared by all kernels: they run one after the other
@@ -31,5 +45,11 @@ struct Network::State {
 
 /// Distinct kernels of the groups, most work first, and the step of each group.
 void make_kernels(Network::State& state);
+
+/// Sets Step::dead from what the steps read: arena memory of no further use after each.
+void mark_dead_memory(Network::State& state);
+
+/// The default schedule of each kernel, computed on all of the network's threads.
+void make_defaults(Network::State& state);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-#include <tenon/compile/compile.h>
+#include <tenon/compile/recorded.h>
 #include <tenon/schedule/roles.h>
 #include <tenon/te/te.h>
 
@@ -67,6 +67,51 @@ TEST_CASE("a template that does not exist is refused with the nearest names") {
   REQUIRE_THROWS_WITH(apply_template(row_sums({kSplit}), "splt", Point{}),
                       Catch::Contains("no template \"splt\"") && Catch::Contains("split"));
   REQUIRE_THROWS_WITH(apply_template(row_sums(), "split", Point{}), Catch::Contains("generic"));
+}
+
+namespace {
+
+/// The record of `trace`, measured on `task` or, with `other_program`, on one of its family.
+LoggedRecord record_of(const Task& task, const Trace& trace, bool other_program) {
+  const RecordQuery query = record_query(task, 1);
+  LoggedRecord logged;
+  logged.where = {"some.jsonl", 3};
+  logged.record.program = other_program ? "another" : query.program;
+  logged.record.family = query.family;
+  logged.record.target = query.target;
+  logged.record.trace = to_json(trace);
+  logged.record.status = TrialStatus::ok;
+  logged.record.check = CheckResult::passed;
+  logged.record.samples_us = {1, 1, 1};
+  logged.record.tenon = query.tenon;
+  logged.record.llvm = query.llvm;
+  return logged;
+}
+
+bool any_trace(const Task&, const Trace&) { return true; }
+
+}  // namespace
+
+TEST_CASE("an adapted record is what is legal of it; an exact one is all of it or not used") {
+  const Task task = row_sums();
+  Schedule schedule(task.program, task.target);
+  schedule["E"].split("i", 4);
+  Trace trace = schedule.trace();
+  trace.push_back(primitive_from_json(R"({"step": "parallel", "stage": "gone", "loop": "x"})"));
+  const Trace legal = schedule.trace();
+  REQUIRE(legal_steps(task, trace) == legal);
+
+  const auto found = [&](bool other, const Trace& t, const TraceCheck& check) {
+    return recorded_schedule(task, RecordStore({record_of(task, t, other)}), 1, check);
+  };
+  REQUIRE(found(false, legal, {})->schedule == "some.jsonl:3");
+  REQUIRE(found(false, legal, {})->trace == legal);
+  REQUIRE(!found(false, trace, any_trace));
+  REQUIRE(found(true, trace, any_trace)->schedule == "adapted from some.jsonl:3");
+  REQUIRE(found(true, trace, any_trace)->trace == legal);
+  REQUIRE(!found(true, trace, [](const Task&, const Trace&) { return false; }));
+  REQUIRE(!found(true, trace, {}));
+  REQUIRE(!recorded_schedule(task, RecordStore({record_of(task, legal, false)}), 2, any_trace));
 }
 
 TEST_CASE("a record of another target is refused") {

@@ -2,6 +2,7 @@
 #include <tenon/support/error.h>
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <fstream>
 
 #include "graph_testing.h"
@@ -53,6 +54,59 @@ TEST_CASE("a network computes what its graph says, under default schedules and u
     check_close(outputs.at("y"), expected[0]);
     check_close(outputs.at("f"), expected[1]);
   }
+}
+
+TEST_CASE("memory that the plan calls free may be overwritten") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = write_model(folder, small_net());
+  const Array x = random(f32, {1, 2, 6, 6}, 3);
+  std::vector<std::map<std::string, Array>> results;
+  for (bool poison : {false, true}) {
+    Network network = Network::load(model, {.threads = 1, .fuse = false, .poison = poison});
+    network.compile();
+    network.run({{"x", x}});
+    results.push_back(network.run({{"x", x}}));
+    if (poison) CHECK(network.arena_bytes() > 0);
+  }
+  for (const auto& [name, array] : results[0]) {
+    const Array& other = results[1].at(name);
+    CHECK(std::memcmp(array.raw(), other.raw(), static_cast<size_t>(array.bytes())) == 0);
+  }
+}
+
+TEST_CASE("a kernel runs on the record of its own formula, or on a neighbour's if that is good") {
+  const TemporaryFolder folder;
+  Network network = Network::load(write_model(folder, small_net()), {.threads = 1});
+  const GroupKernel kernel = network.kernels().at(0);
+  LoggedRecord logged;
+  const RecordQuery query = record_query(kernel.task, 1);
+  logged.where = {"some.jsonl", 7};
+  logged.record.program = query.program;
+  logged.record.family = query.family;
+  logged.record.args = kernel.task.args;
+  logged.record.target = query.target;
+  logged.record.trace = to_json(kernel.trace);
+  logged.record.status = TrialStatus::ok;
+  logged.record.check = CheckResult::passed;
+  logged.record.samples_us = {1, 1, 1};
+  logged.record.tenon = query.tenon;
+  logged.record.llvm = query.llvm;
+  int asked = 0;
+  const TraceCheck accept = [&](const Task& task, const Trace& trace) {
+    ++asked;
+    return task.name == kernel.task.name && trace == kernel.trace;
+  };
+  const auto chosen = [&](const TraceCheck& check) {
+    network.select(RecordStore({logged}), check);
+    return network.kernels().at(0).schedule;
+  };
+  CHECK(chosen(accept) == "some.jsonl:7");
+  CHECK(asked == 0);
+  logged.record.program = "another";
+  CHECK(chosen(accept) == "adapted from some.jsonl:7");
+  CHECK(asked == 1);
+  CHECK(chosen({}) == "default");
+  CHECK(chosen([](const Task&, const Trace&) { return false; }) == "default");
 }
 
 TEST_CASE("a network refuses inputs that do not fit") {

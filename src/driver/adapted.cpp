@@ -1,0 +1,45 @@
+#include <tenon/autotvm/verify.h>
+#include <tenon/driver/bench.h>
+#include <tenon/runtime/timer.h>
+#include <tenon/support/error.h>
+#include <tenon/support/log.h>
+
+#include <memory>
+
+namespace tenon {
+namespace {
+
+constexpr uint64_t kInputSeed = 22;
+constexpr double kFloorUs = 500;
+constexpr int kRounds = 3;
+
+double time_us(const Kernel& kernel, const std::vector<Array>& arguments, ThreadPool& pool) {
+  const ThreadPool::Busy busy(pool);
+  return time_repeatedly([&] { kernel.run(arguments, pool); }, kFloorUs, kRounds).median();
+}
+
+bool is_good(const Task& task, const Trace& trace, ThreadPool& pool) {
+  const std::vector<Array> expected = sample_arguments(task, kInputSeed),
+                           actual = sample_arguments(task, kInputSeed);
+  const Kernel kernel = compile(task, trace);
+  compile(task, Trace{}).run(expected, pool);
+  kernel.run(actual, pool);
+  const Comparison comparison = compare_arguments(task, expected, actual);
+  if (!comparison.passed) {
+    log_line(1, "driver", fmt::format("{}: adapted schedule: {}", task.name, comparison.reason));
+    return false;
+  }
+  const Kernel standard = compile(task, default_schedule(task).trace());
+  return time_us(kernel, actual, pool) <= time_us(standard, actual, pool);
+}
+
+}  // namespace
+
+TraceCheck check_adapted(int threads) {
+  const auto pool = std::make_shared<ThreadPool>(threads);
+  return [pool](const Task& task, const Trace& trace) {
+    return task.target.runs_on(Target::host()) && is_good(task, trace, *pool);
+  };
+}
+
+}  // namespace tenon
