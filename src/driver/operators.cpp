@@ -53,10 +53,15 @@ Task task_of_record(const Record& record, const std::filesystem::path& model,
                     model.string(), record.task, record.program));
   }
   if (!is_operator(record.task)) {
-    throw UserError(
-        fmt::format("\"{}\" is a kernel of a network, not an operator by name\n"
-                    "  try: --model model.onnx, with the --shape it was tuned with",
-                    record.task));
+    const auto args = nlohmann::ordered_json::parse(record.args);
+    const auto word = [&](const char* key, const std::string& otherwise) {
+      return args.contains(key) && args[key].is_string() ? args[key].get<std::string>() : otherwise;
+    };
+    const std::string model = word("model", "model"), kernel = word("kernel", "");
+    throw UserError(fmt::format(
+        "\"{}\" is a kernel of a network{}, not an operator by name\n"
+        "  try: --model {}.onnx, with the --shape it was tuned with",
+        record.task, kernel.empty() ? "" : fmt::format(" ({} of {})", kernel, model), model));
   }
   Task task = operator_task(words_of(record), options.target);
   if (program_hash(task.program) != record.program) {

@@ -1,7 +1,7 @@
 #include <tenon/support/error.h>
-#include <tenon/support/text.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "graph/exec/network_state.h"
@@ -11,24 +11,22 @@ namespace tenon {
 
 namespace {
 
-/// {"x0_0":1,"x0_1":3,...}: the extents of the parameters, by which records of the same family are
-/// compared.
-std::string extents_json(const Program& program) {
-  std::vector<std::string> entries;
+/// {"model":"net","kernel":"conv.3","x0_0":1,"x0_1":3,...}: where the kernel is from, and the
+/// extents of its parameters, by which records of one family are compared.
+std::string args_json(const std::string& model, const std::string& kernel, const Program& program) {
+  nlohmann::ordered_json args = {{"model", model}, {"kernel", kernel}};
   for (const Param& param : program.params) {
     const std::vector<Expr>& shape = param.buffer->shape;
     for (size_t d = 0; d < shape.size(); ++d)
-      entries.push_back(
-          fmt::format("\"{}_{}\":{}", param.buffer->name, d, as_int(shape[d]).value_or(-1)));
+      args[fmt::format("{}_{}", param.buffer->name, d)] = as_int(shape[d]).value_or(-1);
   }
-  return "{" + join(entries, ",") + "}";
+  return args.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 GroupKernel make_kernel(const Network::State& state, const GroupFormula& formula,
                         const Program& program) {
   const Target& target = state.options.target;
   Task task("graph." + formula.name, program, templates_for(program, target), target);
-  task.args = extents_json(program);
   task.flops = formula.flops;
   return {formula.name, std::move(task), {}, 0, "", {}};
 }
@@ -65,7 +63,9 @@ void make_kernels(Network::State& state) {
   for (size_t k = 0; k < order.size(); ++k) {
     place[order[k]] = k;
     state.kernels.push_back(std::move(kernels[order[k]]));
-    state.kernels[k].name += fmt::format(".{}", k);
+    GroupKernel& kernel = state.kernels[k];
+    kernel.name += fmt::format(".{}", k);
+    kernel.task.args = args_json(state.name, kernel.name, kernel.task.program);
   }
   for (Step& step : state.steps) step.kernel = place[step.kernel];
   state.compiled.resize(state.kernels.size());

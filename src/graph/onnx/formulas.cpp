@@ -71,6 +71,10 @@ Expr where_element(const Node&, const Exprs& in) { return select(in.at(0), in.at
 
 Expr cast_element(const Node& node, const Exprs& in) { return as_type(node.dtype("to"), in.at(0)); }
 
+Expr bit_cast_element(const Node& node, const Exprs& in) {
+  return bitcast(node.dtype("to"), in.at(0));
+}
+
 /// The parameters are shaped to broadcast along the channels.
 Expr batch_norm_element(const Node& node, const Exprs& in) {
   const Expr deviation = sqrt(in.at(4) + imm(node.real("epsilon"), in[4].dtype()));

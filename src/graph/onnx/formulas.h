@@ -13,6 +13,7 @@ Expr unary_element(const Node&, const Exprs&);   // by the row's kernel word
 Expr binary_element(const Node&, const Exprs&);  // by the row's kernel word
 Expr where_element(const Node&, const Exprs&);
 Expr cast_element(const Node&, const Exprs&);
+Expr bit_cast_element(const Node&, const Exprs&);
 Expr batch_norm_element(const Node&, const Exprs&);
 
 Tensor arg_formula(const Node&, const Tensors&, const std::string& name);

@@ -12,7 +12,7 @@ class Resolver;
 
 /// The newest ai.onnx operator set whose changes the table below has been checked against.
 inline constexpr int64_t kNewestOpset = 28;
-inline constexpr int64_t kOldestOpset = 6;
+inline constexpr int64_t kOldestOpset = 1;
 inline constexpr int kAnyNumber = -1;
 
 /// One operator of the ONNX standard, as far as Tenon reads it.

@@ -66,6 +66,7 @@ const Operator kRows[] = {
      {},
      nullptr,
      batch_norm_affine},
+    {"BitCast", pointwise, infer_cast, bit_cast_element},
     {"Cast", pointwise, infer_cast, cast_element},
     {"Div", pointwise, infer_pointwise, binary_element, nullptr, "div", nullptr, div_affine},
     {"Mul", pointwise, infer_pointwise, binary_element, nullptr, "mul", nullptr, mul_affine},

@@ -31,6 +31,19 @@ void resolve_prelu(Resolver&);
 void resolve_selu(Resolver&);
 void resolve_shrink(Resolver&);
 void resolve_gelu(Resolver&);
+void resolve_swiglu(Resolver&);
+void resolve_bit_cast(Resolver&);
+std::string refuse_bit_cast(const Node&, int64_t opset);
+
+// rules_one_hot.cpp
+void resolve_one_hot(Resolver&);
+void resolve_hardmax(Resolver&);
+void resolve_eye_like(Resolver&);
+std::string refuse_eye_like(const Node&, int64_t opset);
+
+// rules_loss.cpp
+void resolve_likelihood_loss(Resolver&);
+void resolve_cross_entropy_loss(Resolver&);
 
 // rules_shape.cpp
 void resolve_shape(Resolver&);
@@ -75,6 +88,10 @@ void resolve_batch_norm(Resolver&);
 void resolve_instance_norm(Resolver&);
 void resolve_layer_norm(Resolver&);
 void resolve_lrn(Resolver&);
+void resolve_rms_norm(Resolver&);
+void resolve_group_norm(Resolver&);
+void resolve_lp_norm(Resolver&);
+void resolve_mean_variance_norm(Resolver&);
 std::string refuse_batch_norm(const Node&, int64_t opset);
 std::string refuse_layer_norm(const Node&, int64_t opset);
 

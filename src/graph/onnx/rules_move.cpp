@@ -206,7 +206,13 @@ void resolve_space_to_depth(Resolver& r) {
   const std::vector<int64_t> s = r.shape(r.input(0));
   if (s[2] % b != 0 || s[3] % b != 0)
     r.fail(fmt::format("{}x{} is no multiple of blocksize {}", s[2], s[3], b));
-  r.result(0, r.emit("SpaceToDepth", {{"block", b}}, {r.input(0)}));
+  const std::string& mode = r.node().text("mode");
+  if (mode == "DCR") return r.result(0, r.emit("SpaceToDepth", {{"block", b}}, {r.input(0)}));
+  if (mode != "CRD") r.fail("mode is \"" + mode + "\", it must be DCR or CRD");
+  const ValueId cut = r.reshape(r.input(0), {s[0], s[1], s[2] / b, b, s[3] / b, b});
+  const ValueId turned =
+      r.emit("Transpose", {{"perm", std::vector<int64_t>{0, 1, 3, 5, 2, 4}}}, {cut});
+  r.result(0, r.reshape(turned, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
 }
 
 /// The diagonal k is an optional input.

@@ -1,3 +1,7 @@
+#include <tenon/support/error.h>
+
+#include <cmath>
+
 #include "graph/onnx/read_tensor.h"
 #include "graph/onnx/rules.h"
 
@@ -20,6 +24,20 @@ ValueId chain(Resolver& r, const std::string& op) {
   ValueId all = r.input(0);
   for (int i = 1; i < r.input_count(); ++i) all = r.emit(op, {all, r.input(i)});
   return all;
+}
+
+/// a - b * floor(a / b): the sign is b's, as in Python. By an infinite b: a where the signs agree
+/// or a is 0, else b.
+ValueId floor_modulo(Resolver& r) {
+  const ValueId a = r.input(0), b = r.input(1), zero = r.scalar_like(a, 0);
+  const ValueId whole = r.emit("Floor", {r.emit("Div", {a, b})});
+  const ValueId usual = r.emit("Sub", {a, r.emit("Mul", {b, whole})});
+  const ValueId apart =
+      r.emit("Less", {r.emit("Mul", {r.emit("Sign", {a}), r.emit("Sign", {b})}), zero});
+  const ValueId endless =
+      r.emit("And", {r.emit("IsInf", {{"alpha", 1.0}, {"beta", 1.0}}, {b}),
+                     r.emit("Less", {r.emit("Abs", {a}), r.scalar_like(a, INFINITY)})});
+  return r.emit("Where", {endless, r.emit("Where", {apart, b, a}), usual});
 }
 
 }  // namespace
@@ -67,7 +85,7 @@ void resolve_pow(Resolver& r) {
 
 void resolve_mod(Resolver& r) {
   const int64_t c_style = r.node().integer("fmod");
-  if (c_style == 0 && is_float(r.type(r.input(0)))) r.fail("floating point needs fmod = 1");
+  if (c_style == 0 && is_float(r.type(r.input(0)))) return r.result(0, floor_modulo(r));
   r.result(0, r.emit("Mod", {{"fmod", c_style}}, {r.input(0), r.input(1)}));
 }
 
@@ -134,6 +152,28 @@ void resolve_gelu(Resolver& r) {
   if (approximate != "none" && approximate != "tanh")
     r.fail("approximate is \"" + approximate + "\", it must be none or tanh");
   r.result(0, r.emit("Gelu", {{"approximate", int64_t{approximate == "tanh"}}}, {r.input(0)}));
+}
+
+/// swish(a) * b
+void resolve_swiglu(Resolver& r) {
+  const ValueId gate = r.emit("Swish", {{"alpha", r.node().real("alpha")}}, {r.input(0)});
+  r.result(0, r.emit("Mul", {gate, r.input(1)}));
+}
+
+std::string refuse_bit_cast(const Node& node, int64_t) {
+  const auto to = dtype_from_onnx(static_cast<int>(node.integer("to")));
+  return to && *to != boolean
+             ? ""
+             : "attribute to = " + onnx_type_name(static_cast<int>(node.integer("to")));
+}
+
+/// A boolean is the byte 0 or 1.
+void resolve_bit_cast(Resolver& r) {
+  const DType to = *dtype_from_onnx(static_cast<int>(r.node().integer("to")));
+  const ValueId x = r.type(r.input(0)) == boolean ? r.cast(r.input(0), u8) : r.input(0);
+  if (byte_size(r.type(x)) != byte_size(to))
+    r.fail(fmt::format("{} has another size than {}", name(r.type(x)), name(to)));
+  r.result(0, r.type(x) == to ? x : r.emit("BitCast", {{"to", to}}, {x}));
 }
 
 std::string refuse_cast(const Node& node, int64_t) {

@@ -109,13 +109,15 @@ void resolve_unsqueeze(Resolver& r) {
 
 void resolve_identity(Resolver& r) { r.result(0, r.input(0)); }
 
-/// Inference: the identity, and a mask of ones. Training draws random numbers, which a compiled
-/// network does not.
+/// Inference, and training that drops nothing: the identity, and a mask of ones. Other training
+/// draws random numbers, which a compiled network does not.
 void resolve_dropout(Resolver& r) {
   const ValueId x = r.input(0);
   if (r.has_input(2)) {
     const std::vector<int64_t> training = r.needed_integers(2, "whether it trains");
-    if (training != std::vector<int64_t>{0}) r.fail("training mode is not supported");
+    const double ratio = r.has_input(1) ? r.real(r.input(1)).value_or(1) : 0.5;
+    if (training != std::vector<int64_t>{0} && ratio != 0)
+      r.fail("training mode drops at random, which is not supported");
   }
   r.result(0, x);
   if (r.wants_output(1)) {
