@@ -38,7 +38,17 @@ int ExprCompiler::slot(const Var& v) {
   return slots_[v] = new_slots(v.type().lanes);
 }
 
-size_t ExprCompiler::buffer(const Buffer& b) {
+size_t ExprCompiler::buffer(const Buffer& b) const {
+  TENON_CHECK(
+      open_.count(b),
+      "interpreter: buffer {} is used outside its Allocate (an attached init runs above the "
+      "outermost reduction loop of its stage)",
+      b->name);
+  return buffers_.at(b);
+}
+
+size_t ExprCompiler::open_buffer(const Buffer& b) {
+  open_.insert(b);
   auto [at, fresh] = buffers_.emplace(b, frame_.buffers.size());
   if (fresh) {
     frame_.buffers.emplace_back();

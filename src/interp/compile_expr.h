@@ -1,6 +1,8 @@
 #pragma once
 #include <tenon/ir/visit.h>
 
+#include <unordered_set>
+
 #include "interp/frame.h"
 
 namespace tenon {
@@ -18,8 +20,11 @@ class ExprCompiler {
   /// The first slot of a variable (one per lane), given when it is first asked for.
   int slot(const Var& v);
   int new_slots(int count);
-  /// The number of a buffer in the frame; made on first sight.
-  size_t buffer(const Buffer& b);
+  /// A buffer comes into scope: its number in the frame, made on first sight.
+  size_t open_buffer(const Buffer& b);
+  void close_buffer(const Buffer& b) { open_.erase(b); }
+  /// The number of a buffer in scope. InternalError for any other.
+  size_t buffer(const Buffer& b) const;
   /// Whether the variable has been bound by a loop, a let, an axis or a symbolic extent.
   void bind(const Var& v) { bound_.insert_or_assign(v, Expr()); }
 
@@ -53,6 +58,7 @@ class ExprCompiler {
   std::unordered_map<Var, int, VarHash, VarEqual> slots_;
   VarMap bound_;
   std::unordered_map<Buffer, size_t, BufferHash> buffers_;
+  std::unordered_set<Buffer, BufferHash> open_;
   Buffer atomic_;
 };
 

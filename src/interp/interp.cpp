@@ -74,7 +74,7 @@ class StmtCompiler {
   void bind_param(const Param& p, const HostBuffer& memory) {
     std::vector<int64_t> extents;
     for (const Expr& extent : p.buffer->shape) extents.push_back(exprs_.scalar(extent)(frame_).i);
-    size_t id = exprs_.buffer(p.buffer);
+    size_t id = exprs_.open_buffer(p.buffer);
     frame_.buffers[id].tracked = p.role == ParamRole::output;
     frame_.buffers[id].start_life(extents, static_cast<std::byte*>(memory.data), ++frame_.epochs,
                                   frame_.race_mode);
@@ -198,8 +198,9 @@ class StmtCompiler {
 
   StmtCode node(const Allocate& n, const Stmt&) {
     std::vector<ScalarFn> extents = exprs_.scalars(n.buffer->shape);
-    size_t id = exprs_.buffer(n.buffer);
+    size_t id = exprs_.open_buffer(n.buffer);
     StmtCode body = compile(n.body);
+    exprs_.close_buffer(n.buffer);
     return [=](Frame& f) {
       std::vector<int64_t> dims;
       for (const ScalarFn& extent : extents) dims.push_back(extent(f).i);

@@ -45,6 +45,7 @@ class Verifier {
   /// with it.
   void declare(const Buffer& b) {
     buffers_.push_back(b);
+    depths_.push_back(loops_.size());
     need(form_ == Form::LoopTree || b->shape.size() == 1,
          fmt::format("buffer {} has rank {}; flat code has one-dimensional buffers", b->name,
                      b->shape.size()));
@@ -83,6 +84,13 @@ class Verifier {
   }
   /// Register elements become SSA values: whole vectors, places known once the unrolled loops are.
   void check_register(const Buffer& b, const std::vector<Expr>& indices) {
+    const auto at = std::find(buffers_.begin(), buffers_.end(), b);
+    for (size_t k = at == buffers_.end() ? loops_.size() : depths_[size_t(at - buffers_.begin())];
+         k < loops_.size(); ++k) {
+      need(loops_[k]->mark != LoopMark::parallel,
+           fmt::format("register buffer {} is used inside parallel loop {}, but allocated outside",
+                       b->name, loops_[k]->var.name()));
+    }
     for (const Expr& index : indices) {
       const auto* r = index.as<Ramp>();
       need(index.lanes() == 1 || (r && is_const(r->stride, 1)),
@@ -178,6 +186,7 @@ class Verifier {
     declare(s.buffer);
     check(s.body);
     buffers_.pop_back();
+    depths_.pop_back();
   }
   void rule(const Evaluate& s) { check_expr(s.value); }
   void rule(const LetStmt& s) {
@@ -206,7 +215,37 @@ class Verifier {
     check_values(stage, stage.values, all, "value");
     if (!stage.init.empty()) check_values(stage, stage.init, spatial, "init");
     check_combiner(stage);
+    check_init_scope(stage);
     stage_ = nullptr;
+  }
+
+  /// An attached init runs above the outermost loop that binds a reduce axis: its buffers must
+  /// live there.
+  void check_init_scope(const Stage& stage) {
+    if (stage.init.empty()) return;
+    const auto reduces = [&](const For* loop) {
+      return std::any_of(stage.axes.begin(), stage.axes.end(), [&](const AxisBinding& b) {
+        return b.kind == AxisKind::reduce && b.value.defined() && uses_var(b.value, loop->var);
+      });
+    };
+    const auto above = std::find_if(loops_.begin(), loops_.end(), reduces);
+    if (above == loops_.end()) return;
+    const auto depth = static_cast<size_t>(above - loops_.begin());
+    const auto lives = [&](const Buffer& b) {
+      const auto at = std::find(buffers_.begin(), buffers_.end(), b);
+      if (at == buffers_.end()) return;  // reported elsewhere
+      need(depths_[static_cast<size_t>(at - buffers_.begin())] <= depth,
+           fmt::format("its init runs above reduction loop {}, inside which buffer {} is allocated",
+                       (*above)->var.name(), b->name));
+    };
+    for (const Buffer& b : stage.outputs) lives(b);
+    for (const Expr& e : stage.init) {
+      if (!e.defined()) continue;
+      walk(e, [&](const Expr& part) {
+        if (const auto* l = part.as<Load>()) lives(l->buffer);
+        return true;
+      });
+    }
   }
 
   void check_values(const Stage& stage, const std::vector<Expr>& values,
@@ -264,6 +303,7 @@ class Verifier {
   std::vector<std::string> errors_;
   std::set<const BufferNode*> declared_, written_;
   std::vector<Buffer> buffers_;    // in scope
+  std::vector<size_t> depths_;     // of them: the number of loops around
   std::set<const VarNode*> vars_;  // in scope; asked for membership only
   std::vector<const For*> loops_;
   std::set<std::string> stage_names_;

@@ -39,7 +39,11 @@ Program lower(const Program& loop_tree, const Target& target, const LowerOptions
   passes.run("partition_loops",
              [&](const Program& p) { return partition_loops(p, options.max_statements); });
   passes.run("flatten_buffers", flatten_buffers);
-  passes.run("vectorize_loops", [&](const Program& p) { return vectorize_loops(p, target); });
+  passes.run("vectorize_loops", [&](const Program& p) {
+    Program out = vectorize_loops(p, target);
+    check_registers(out);
+    return out;
+  });
   passes.run("expand_math", expand_math);
   passes.run("simplify_program", simplify_program);
   return std::move(passes).result();

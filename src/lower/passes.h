@@ -69,6 +69,11 @@ Program flatten_buffers(const Program& program);
 ///                                       16)
 Program vectorize_loops(const Program& program, const Target& target);
 
+/// Refuses vector code that registers cannot hold: each access of a register buffer must be one
+/// whole vector (or one scalar) of the same lanes as all others, at an element known once the
+/// unrolled loops are, by the thread that allocated it. UserError naming the buffer and the access.
+void check_registers(const Program& program);
+
 /// Writes exp, log, tanh, ... as arithmetic on scalars and vectors alike; accuracy is stated per
 /// function.
 Program expand_math(const Program& program);

@@ -2,6 +2,8 @@
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
+#include <set>
+
 #include "lower/lane_plan.h"
 #include "lower/passes.h"
 #include "lower/util.h"
@@ -39,12 +41,21 @@ struct Context {
   Expr chosen;  // the side of a select
 };
 
+// Register buffers with a store that leaves lanes of a vector out: only those hold lanes that were
+// never written beside lanes that were. Asked for membership only.
+using PartialBuffers = std::set<const BufferNode*>;
+
 // One expression of a statement, from scalars over the lane variable to vectors. Uniform parts stay
 // scalar.
 class LaneExpr {
  public:
-  LaneExpr(Context context, Simplifier& simplifier, VarMap& lets, const BufferMap& per_lane)
-      : c_(std::move(context)), simplifier_(simplifier), lets_(lets), per_lane_(per_lane) {}
+  LaneExpr(Context context, Simplifier& simplifier, VarMap& lets, const BufferMap& per_lane,
+           const PartialBuffers& partial)
+      : c_(std::move(context)),
+        simplifier_(simplifier),
+        lets_(lets),
+        per_lane_(per_lane),
+        partial_(partial) {}
 
   Expr operator()(const Expr& e) {
     if (!e.defined() || e.as<IntImm>() || e.as<FloatImm>()) return e;
@@ -134,6 +145,8 @@ class LaneExpr {
     const Buffer buffer = access_buffer(n.buffer);
     Expr on = n.mask.defined() ? (*this)(n.mask) : Expr();
     if (buffer->scope == Scope::reg) {
+      const bool padded = partial_.count(n.buffer.get()) || per_lane_.count(n.buffer);
+      if (at.lanes() > 1 && padded) on = both_lanes(on, c_.tail);
       if (at.lanes() > 1) on = both_lanes(on, c_.guard);
     } else if (at.lanes() > 1) {
       on = both_lanes(on, both_lanes(c_.tail, c_.guard));
@@ -160,22 +173,27 @@ class LaneExpr {
     if (!loads) return (*this)(e);
     Context inner = c_;
     inner.chosen = both_lanes(c_.chosen, condition);
-    return LaneExpr(std::move(inner), simplifier_, lets_, per_lane_)(e);
+    return LaneExpr(std::move(inner), simplifier_, lets_, per_lane_, partial_)(e);
   }
 
   Context c_;
   Simplifier& simplifier_;
   VarMap& lets_;
   const BufferMap& per_lane_;
+  const PartialBuffers& partial_;
   std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> memo_;  // the first keeps the node
 };
 
 class Vectorizer {
  public:
-  Vectorizer(const Program& program, const Target& target)
+  // `partial`: what an earlier run found; loads of those have the tail mask.
+  Vectorizer(const Program& program, const Target& target, PartialBuffers partial)
       : name_(program.name),
         plan_(plan_lanes(program.body, target)),
-        simplifier_(simplifier_for(program.body)) {}
+        simplifier_(simplifier_for(program.body)),
+        partial_(std::move(partial)) {}
+
+  const PartialBuffers& partial() const { return found_; }
 
   Stmt stmt(const Stmt& s, const Context& c) {
     if (!s.defined()) return s;
@@ -199,7 +217,7 @@ class Vectorizer {
   }
 
  private:
-  LaneExpr expr(const Context& c) { return LaneExpr(c, simplifier_, lets_, per_lane_); }
+  LaneExpr expr(const Context& c) { return LaneExpr(c, simplifier_, lets_, per_lane_, partial_); }
 
   Stmt loop(const For& n, const Context& c);
   Stmt chunks(const For& n);
@@ -219,6 +237,7 @@ class Vectorizer {
   Simplifier simplifier_;
   VarMap lets_;
   BufferMap per_lane_;
+  PartialBuffers partial_, found_;
 };
 
 Stmt Vectorizer::loop(const For& n, const Context& c) {
@@ -338,6 +357,7 @@ Stmt Vectorizer::store(const Store& n, const Context& c) {
     }
     // Lanes past the end belong to the padding: writing them is free and saves a blend.
     mask = both_lanes(mask, c.guard);
+    if (mask.defined()) found_.insert(n.buffer.get());
   } else {
     mask = both_lanes(mask, both_lanes(c.tail, c.guard));
   }
@@ -387,27 +407,15 @@ Stmt Vectorizer::let_stmt(const LetStmt& n, const Context& c) {
   return make_stmt(LetStmt{var, value, stmt(n.body, c)});
 }
 
-// Elements of a register buffer are SSA values: each access must be of the same number of lanes.
-void check_registers(const Stmt& body, const std::string& where) {
-  std::unordered_map<Buffer, int, BufferHash> first;
-  for_each_access(body, [&](const Buffer& b, const std::vector<Expr>& indices) {
-    if (b->scope != Scope::reg) return;
-    const int now = indices[0].lanes(), before = first.emplace(b, now).first->second;
-    if (now == before) return;
-    throw UserError(fmt::format(
-        "lower error in {}: register buffer {} is accessed by {} and by {} elements at a time; "
-        "registers hold whole vectors\n  try: vectorize the same axis, by the same width, in every "
-        "stage that uses it, or global scope",
-        where, b->name, before, now));
-  });
-}
-
 }  // namespace
 
 Program vectorize_loops(const Program& program, const Target& target) {
   Program out = program;
-  out.body = Vectorizer(program, target).stmt(program.body, {});
-  if (out.body.defined()) check_registers(out.body, program.name);
+  Vectorizer first(program, target, {});
+  out.body = first.stmt(program.body, {});
+  if (!first.partial().empty()) {
+    out.body = Vectorizer(program, target, first.partial()).stmt(program.body, {});
+  }
   return out;
 }
 

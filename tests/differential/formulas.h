@@ -24,6 +24,15 @@ struct Case {
   double tolerance = 1e-6;
 };
 
+/// Every known target whose code runs here.
+inline std::vector<Target> runnable_targets() {
+  std::vector<Target> targets;
+  for (const std::string& name : Target::known_names()) {
+    if (Target::parse(name).runs_on(Target::host())) targets.push_back(Target::parse(name));
+  }
+  return targets;
+}
+
 inline Array guarded_copy(const Array& a, GuardAt at) {
   Array g = guarded_array(a.dtype(), a.shape(), at);
   std::copy_n(static_cast<const char*>(a.raw()), a.bytes(), static_cast<char*>(g.raw()));

@@ -37,14 +37,6 @@ void compare(const Program& plain, const Program& scheduled, const Target& targe
   }
 }
 
-std::vector<Target> runnable_targets() {
-  std::vector<Target> targets;
-  for (const std::string& name : Target::known_names()) {
-    if (Target::parse(name).runs_on(Target::host())) targets.push_back(Target::parse(name));
-  }
-  return targets;
-}
-
 struct Matrix {
   int64_t m, n, k;
   DType dtype = f32;

@@ -111,6 +111,19 @@ TEST_CASE("an empty reduction still writes its init, and a reduce guard leaves t
       loop(guarded.ii, 3, loop(guarded.kl, 5, loop(guarded.jl, 2, make_stmt(guarded.stage))))));
 }
 
+TEST_CASE("an attached init above its buffer's Allocate is refused in words") {
+  Matmul t(2, 3, 4, 2);
+  Buffer T("T", i32, {2, 3});
+  Stage stage = t.stage;
+  stage.outputs = {T};
+  Stmt body = loop(t.jl, 3, loop(t.io, 1, loop(t.ii, 2, make_stmt(stage))));
+  body = loop(t.kl, 4, make_stmt(Allocate{T, body}), LoopMark::serial, AxisKind::reduce);
+  Memory a = t.input(2, 4, 1), b = t.input(4, 3, 2);
+  CHECK_THROWS_AS(run({"p", {{t.A}, {t.B}}, body}, {&a, &b}), InternalError);
+  CHECK_THROWS_WITH(run({"p", {{t.A}, {t.B}}, body}, {&a, &b}),
+                    Catch::Contains("buffer T is used outside its Allocate"));
+}
+
 TEST_CASE("a reduction without reduce loops starts at its leaf") {
   Buffer C = vec("C", 3, i64);
   Var i("i");

@@ -88,6 +88,23 @@ TEST_CASE("verify names what the tree breaks") {
   CHECK_BROKEN(broken({"p", sample.program.params, seq({})}), "output C is never written");
 }
 
+TEST_CASE("verify wants the buffers of an attached init to live where it runs") {
+  MatmulSample sample;
+  Buffer T{"T", f32, {37, 16}};
+  Stage stage = sample.stage;
+  stage.outputs = {T};
+  const auto tree = [&](bool inside) {
+    Stmt body = loop(sample.jl, 16, make_stmt(stage));
+    if (inside) body = make_stmt(Allocate{T, body});
+    body = loop(sample.kl, 8, body, AxisKind::reduce);
+    if (!inside) body = make_stmt(Allocate{T, body});
+    return broken({"p", {{sample.A}, {sample.B}}, loop(sample.io, 7, loop(sample.ii, 6, body))});
+  };
+  CHECK(tree(false) == "");
+  CHECK_BROKEN(tree(true),
+               "stage C: its init runs above reduction loop k, inside which buffer T is allocated");
+}
+
 TEST_CASE("verify checks the types inside expressions") {
   Var x("x"), y("y", {i32, 1});
   Expr mixed = make_expr({i64, 1}, Binary{BinaryOp::add, x, y});
@@ -138,4 +155,6 @@ TEST_CASE("register buffers take whole vectors at places known after unrolling")
                "register buffer R is indexed by \"i\", which is no unrolled loop");
   CHECK_BROKEN(fill(ramp(Expr(i), 2, 4), LoopMark::unroll),
                "register buffer R needs whole vectors");
+  CHECK_BROKEN(fill(Expr(3), LoopMark::parallel),
+               "register buffer R is used inside parallel loop i, but allocated outside");
 }
