@@ -61,8 +61,9 @@ RefArray run_interpreted(const Program& program, const std::vector<RefArray>& in
   return to_reference(arrays[first_output]);
 }
 
-RefArray run_compiled(const Program& program, const std::vector<RefArray>& inputs) {
-  const Kernel kernel = compile(program, Target::host());
+RefArray run_compiled(const Program& program, const std::vector<RefArray>& inputs,
+                      const Target& target) {
+  const Kernel kernel = compile(program, target);
   RefArray result;
   for (GuardAt at : {GuardAt::end, GuardAt::start}) {
     std::vector<Array> arrays;

@@ -19,8 +19,9 @@ std::vector<RefArray> random_inputs(const Program& program, uint64_t seed);
 
 /// The first output, by the interpreter in race mode.
 RefArray run_interpreted(const Program& program, const std::vector<RefArray>& inputs);
-/// The first output, by machine code for this machine, every buffer against a guard page.
-RefArray run_compiled(const Program& program, const std::vector<RefArray>& inputs);
+/// The first output, by machine code for `target`, every buffer against a guard page.
+RefArray run_compiled(const Program& program, const std::vector<RefArray>& inputs,
+                      const Target& target = Target::host());
 
 /// Empty when shapes agree and |a - b| <= bound * (1 + |b|) everywhere (equal NaN and Inf), else
 /// what differs first.
