@@ -1,3 +1,4 @@
+#include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 
 #include "kernels/nests.h"
@@ -49,13 +50,51 @@ void transpose_blocks(Schedule& s, const std::string& stage, const std::string& 
   s[stage].vectorize(i, {Tail::mask});
 }
 
+/// Whether the stage chooses an element by where it stands along axis n: parts that are joined, a
+/// border round x.
+bool chooses_along(const Stage& stage, size_t n) {
+  bool found = false;
+  for (const Expr& value : stage.values)
+    walk(value, [&](const Expr& e) {
+      const Select* choice = e.as<Select>();
+      found = found || (choice && uses_var(choice->condition, stage.axes[n].axis.var));
+      return true;
+    });
+  return found;
+}
+
+bool chooses_by_place(const Program& program) {
+  for (const StagePath& path : stage_paths(program.body))
+    for (size_t n = 0; n < path.stage->axes.size(); ++n)
+      if (chooses_along(*path.stage, n)) return true;
+  return false;
+}
+
+/// Two vectors; a short row that changes along it all at once, so that each vector knows its
+/// choice.
+int64_t standard_vectors(const Program& program, const Target& target) {
+  const StagePath last = stage_paths(program.body).back();
+  if (last.loops.empty() || !chooses_along(*last.stage, last.loops.size() - 1)) return 2;
+  const int64_t row = 8 * target.lanes(last.stage->outputs[0]->dtype);
+  return as_int(last.loops.back()->extent).value_or(row + 1) <= row ? 8 : 2;
+}
+
+/// for i: y(i) = i < n ? a(i) : b(i-n)   ->   for i in 0..n: y(i) = a(i);  for i in n..: y(i) =
+/// b(i-n)
+void peel(Schedule& s, const std::string& stage) {
+  const std::vector<Loop> loops = s[stage].loops();
+  for (size_t n = 0; n + 1 < loops.size(); ++n) s.try_apply(Partition{stage, loops[n].name});
+}
+
 }  // namespace
 
 /// a = f(x); b = g(a)   ->   b = g(f(x)) in vectors along the last axis, the outer loops in
 /// parallel
 void map_template(Schedule& s, Knobs& knobs) {
-  const int64_t vectors = knobs.pick("vectors", {1, 2, 4, 8}, 2);
+  const int64_t vectors =
+      knobs.pick("vectors", {1, 2, 4, 8}, standard_vectors(s.program(), s.target()));
   const int64_t block = knobs.pick("block", {8, 16, 32, 64}, 16);
+  const bool peeled = knobs.flag("peel", chooses_by_place(s.program()));
   const std::vector<std::string> all = s.stages();
   for (const std::string& stage : all)
     if (stage != all.back()) s.try_apply(ComputeInline{stage});
@@ -65,6 +104,7 @@ void map_template(Schedule& s, Knobs& knobs) {
       transpose_blocks(s, stage, across, block);
     else
       schedule_root_map(s, stage, vectors);
+  if (peeled) peel(s, all.back());
 }
 
 }  // namespace tenon
