@@ -79,12 +79,12 @@ RefusedList refused_list() {
   return list;
 }
 
-Tally run_cases(const std::string& what, const std::vector<OnnxCase>& cases) {
+Tally run_cases(const std::string& what, const std::vector<OnnxCase>& cases, Engine engine) {
   const bool verbose = std::getenv("TENON_ONNX_VERBOSE") != nullptr;
   const RefusedList list = refused_list();
   Tally tally;
   for (const OnnxCase& c : cases) {
-    const CaseResult result = run_isolated(c.folder, c.rtol, c.atol);
+    const CaseResult result = run_isolated(c.folder, c.rtol, c.atol, engine);
     count(result.outcome, tally);
     const Outcome expected = list.has(c) ? Outcome::refused : Outcome::passed;
     if (result.outcome != expected || (verbose && expected == Outcome::refused))

@@ -35,6 +35,7 @@ struct Tally {
 /// Runs the cases, prints the four numbers and every case that is wrong, has crashed, is refused
 /// and not listed, or listed and not refused. The test fails for each of those.
 /// TENON_ONNX_VERBOSE=1 prints all that are refused.
-Tally run_cases(const std::string& what, const std::vector<OnnxCase>& cases);
+Tally run_cases(const std::string& what, const std::vector<OnnxCase>& cases,
+                Engine engine = Engine::interpreter);
 
 }  // namespace tenon

@@ -42,7 +42,12 @@ void check_network(const std::string& name) {
   const auto outputs = network.run({{network.inputs().at(0).name, x}});
   std::cout << name << ": " << network.kernels().size() << " kernels, loaded and compiled in "
             << seconds.count() << " s, arena " << network.arena_bytes() / 1024 << " KB\n";
-  CHECK(largest_difference(outputs.at(network.outputs().at(0).name), expected) < kLargestError);
+  const Array& output = outputs.at(network.outputs().at(0).name);
+  CHECK(largest_difference(output, expected) < kLargestError);
+  Network poisoned = Network::load(folder / "model.onnx", {.bindings = bindings, .poison = true});
+  poisoned.compile();
+  const auto same = poisoned.run({{network.inputs().at(0).name, x}});
+  CHECK(largest_difference(same.at(network.outputs().at(0).name), output) == 0);
 }
 
 }  // namespace

@@ -43,6 +43,11 @@ TEST_CASE("all other direct operator cases pass or are refused by name") {
   if (fetched(cases)) CHECK(run_cases("the rest", cases).passed >= 660);
 }
 
+TEST_CASE("operator cases by compiled kernels") {
+  const std::vector<OnnxCase> cases = node_cases("direct");
+  if (fetched(cases)) CHECK(run_cases("compiled", cases, Engine::kernels).passed >= 836);
+}
+
 TEST_CASE("layers converted from PyTorch, opset 6") {
   const std::vector<OnnxCase> cases = folder_cases("pytorch-converted");
   if (fetched(cases)) CHECK(run_cases("pytorch-converted", cases).passed >= 82);

@@ -1,5 +1,6 @@
 #include "run_case.h"
 
+#include <tenon/compile/compile.h>
 #include <tenon/graph/groups.h>
 #include <tenon/graph/memory_plan.h>
 #include <tenon/graph/onnx.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 
 #include "interp/interp.h"
+#include "kernels/templates.h"
 
 namespace tenon {
 
@@ -30,8 +32,27 @@ std::vector<Array> load_arrays(const fs::path& folder, const std::string& stem) 
   }
 }
 
-/// Runs the fused groups one by one in the interpreter, each value in an array of its own.
-std::vector<Array> run_groups(const Graph& graph, const std::map<std::string, Array>& inputs) {
+/// Parameters keep their bytes when dimensions are merged.
+void run_compiled(const GroupFormula& formula, const std::vector<Array>& arguments) {
+  const Program program = merge_dimensions(formula.program);
+  const Target target = Target::host();
+  const Task task("group", program, templates_for(program, target), target);
+  const Kernel kernel = compile(task, default_schedule(task).trace());
+  std::vector<void*> pointers;
+  for (const Array& array : arguments) pointers.push_back(array.raw());
+  Workspace workspace;
+  call_unchecked(kernel.module(), pointers.data(), nullptr, serial_pool(), workspace);
+}
+
+void run_interpreted(const GroupFormula& formula, const std::vector<Array>& arguments) {
+  std::vector<HostBuffer> buffers;
+  for (const Array& array : arguments) buffers.push_back({array.raw()});
+  interpret(formula.program, buffers);
+}
+
+/// Runs the fused groups one by one, each value in an array of its own.
+std::vector<Array> run_groups(const Graph& graph, const std::map<std::string, Array>& inputs,
+                              Engine engine) {
   std::vector<Array> arrays(graph.values.size());
   for (size_t i = 0; i < arrays.size(); ++i)
     if (graph.values[i].constant) arrays[i] = *graph.values[i].constant;
@@ -46,9 +67,10 @@ std::vector<Array> run_groups(const Graph& graph, const std::map<std::string, Ar
     const GroupFormula formula = group_formula(graph, group);
     const Value& out = graph.value(group.output);
     arrays[static_cast<size_t>(group.output)] = Array::empty(*out.type, out.shape());
-    std::vector<HostBuffer> arguments;
-    for (ValueId id : formula.arguments) arguments.push_back({array_of(id).raw()});
-    interpret(formula.program, arguments);
+    std::vector<Array> arguments;
+    for (ValueId id : formula.arguments) arguments.push_back(array_of(id));
+    engine == Engine::kernels ? run_compiled(formula, arguments)
+                              : run_interpreted(formula, arguments);
   }
   std::vector<Array> outputs;
   for (ValueId id : graph.outputs) outputs.push_back(array_of(id));
@@ -96,7 +118,8 @@ Graph prepare(const Graph& model, const std::map<std::string, Array>& inputs, bo
   return simplify_graph(resolved, evaluate, {.verify = true});
 }
 
-CaseResult run_data_set(const Graph& model, const fs::path& data, double rtol, double atol) {
+CaseResult run_data_set(const Graph& model, const fs::path& data, double rtol, double atol,
+                        Engine engine) {
   std::map<std::string, Array> inputs;
   const std::vector<Array> given = load_arrays(data, "input"),
                            expected = load_arrays(data, "output");
@@ -109,7 +132,7 @@ CaseResult run_data_set(const Graph& model, const fs::path& data, double rtol, d
     if (!wants_values(error.what())) throw;
     graph = prepare(model, inputs, true);
   }
-  const std::vector<Array> ours = run_groups(graph, inputs);
+  const std::vector<Array> ours = run_groups(graph, inputs, engine);
   for (size_t i = 0; i < expected.size(); ++i) {
     const std::string reason = difference(ours.at(i), expected[i], rtol, atol);
     if (!reason.empty()) return {Outcome::wrong, fmt::format("output {}: {}", i, reason)};
@@ -119,12 +142,12 @@ CaseResult run_data_set(const Graph& model, const fs::path& data, double rtol, d
 
 }  // namespace
 
-CaseResult run_case(const fs::path& folder, double rtol, double atol) {
+CaseResult run_case(const fs::path& folder, double rtol, double atol, Engine engine) {
   try {
     const Graph model = load_onnx(folder / "model.onnx");
     for (int k = 0; fs::exists(folder / fmt::format("test_data_set_{}", k)); ++k) {
       const CaseResult result =
-          run_data_set(model, folder / fmt::format("test_data_set_{}", k), rtol, atol);
+          run_data_set(model, folder / fmt::format("test_data_set_{}", k), rtol, atol, engine);
       if (result.outcome != Outcome::passed) return result;
     }
     return {Outcome::passed, ""};

@@ -35,7 +35,8 @@ CaseResult result_of(int status, const std::string& answer) {
 
 }  // namespace
 
-CaseResult run_isolated(const std::filesystem::path& folder, double rtol, double atol) {
+CaseResult run_isolated(const std::filesystem::path& folder, double rtol, double atol,
+                        Engine engine) {
   int ends[2];
   TENON_CHECK(pipe(ends) == 0, "no pipe");
   const pid_t child = fork();
@@ -43,7 +44,7 @@ CaseResult run_isolated(const std::filesystem::path& folder, double rtol, double
   if (child == 0) {
     close(ends[0]);
     alarm(kLimitSeconds);
-    answer_and_exit(ends[1], run_case(folder, rtol, atol));
+    answer_and_exit(ends[1], run_case(folder, rtol, atol, engine));
   }
   close(ends[1]);
   const std::string answer = read_all(ends[0]);

@@ -38,7 +38,7 @@ std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& sch
                             const BenchOptions& options);
 
 /// Says of an adapted trace whether it runs here and gives the unscheduled kernel's outputs on
-/// sample inputs, at most as slow as the default. Quick: some milliseconds a kernel.
+/// sample inputs, faster than the default. Quick: some milliseconds a kernel.
 TraceCheck check_adapted(int threads);
 
 /// Default and, where `store` has one, what it says of the task (recorded_schedule).

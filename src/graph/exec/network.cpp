@@ -5,6 +5,7 @@
 #include <tenon/support/text.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -193,15 +194,15 @@ void Network::compile(const std::function<void(size_t done, size_t all)>& progre
     if (!state_->compiled[k].defined()) open.push_back(k);
   std::mutex mutex;
   size_t done = 0;
-  state_->pool->for_ranges(
-      static_cast<int64_t>(open.size()), [&](int64_t begin, int64_t end, int32_t) {
-        for (int64_t i = begin; i < end; ++i) {
-          const size_t k = open[static_cast<size_t>(i)];
-          state_->compiled[k] = tenon::compile(state_->kernels[k].task, state_->kernels[k].trace);
-          const std::lock_guard<std::mutex> lock(mutex);
-          if (progress) progress(++done, open.size());
-        }
-      });
+  std::atomic<size_t> next{0};  // kernels differ in what they cost: each worker takes one at a time
+  state_->pool->for_ranges(state_->pool->workers(), [&](int64_t, int64_t, int32_t) {
+    for (size_t i = 0; (i = next++) < open.size();) {
+      const size_t k = open[i];
+      state_->compiled[k] = tenon::compile(state_->kernels[k].task, state_->kernels[k].trace);
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (progress) progress(++done, open.size());
+    }
+  });
   int64_t workspace = 0;
   for (const Kernel& kernel : state_->compiled)
     workspace = std::max(workspace, kernel.module().workspace_total(state_->pool->workers()));
