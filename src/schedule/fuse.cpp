@@ -44,9 +44,11 @@ Program Fuse::apply(const Program& program, const Target&) const {
   values.emplace(a.var, *m == 1   ? Expr(fused)
                         : *m == 0 ? int_imm(0)
                                   : floor_div(fused, int_imm(*m)));
-  values.emplace(b.var, *m <= 1        ? int_imm(0)
-                        : n && *n == 1 ? Expr(fused)
-                                       : floor_mod(fused, int_imm(*m)));
+  // The loop stays in the bindings when it runs no iteration: the init of a reduction runs above
+  // it.
+  values.emplace(b.var, *m == 1                     ? int_imm(0)
+                        : *m == 0 || (n && *n == 1) ? Expr(fused)
+                                                    : floor_mod(fused, int_imm(*m)));
   if (n && *n == 1) values[a.var] = int_imm(0);
   Program out = program;
   out.body = replace_loop(program.body, a.var, [&](const For& l) {

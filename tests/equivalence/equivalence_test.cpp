@@ -169,6 +169,19 @@ TEST_CASE("random schedules still compute what the formula says as flat code") {
   if (only < 0) CHECK(refused * 2 < last - first);
 }
 
+TEST_CASE("fusing the loops of an empty reduction keeps its init") {
+  const Tensor a = input("A", i32, {3, 0});
+  const Axis i("i", 3), k("k", 0);
+  const Program plain = make_program("empty", {compute("C", {i}, sum(a(i, k), k))});
+  Schedule s(plain, narrow_target());
+  s["C"].split("k", 2);
+  s["C"].reorder({"k.i", "k.o"});
+  s["C"].fuse("k.i", "k.o");
+  INFO(s.print());
+  const RandomFormula f{"empty", plain, 0};
+  CHECK(difference(f, s.program(), 5, run(f, plain, 5)) == "");
+}
+
 TEST_CASE("the generic template computes what the formula says at random points") {
   const int64_t seed = from_environment("TENON_SEED", kSeed);
   for (int64_t n = 0; n < 60; ++n) {
