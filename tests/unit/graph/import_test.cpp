@@ -185,7 +185,8 @@ TEST_CASE("operator sets") {
     return user_error([&] { m.load(); });
   };
   CHECK_THAT(message(99, "Relu"), Contains("operator set 99 of ai.onnx"));
-  CHECK_THAT(message(5, "Relu"), Contains("the operator as of operator set 5 (supported from 6 on)"));
+  CHECK_THAT(message(5, "Relu"),
+             Contains("the operator as of operator set 5 (supported from 6 on)"));
   CHECK_THAT(message(8, "Erf"),
              Contains("the operator as of operator set 8 (supported from 9 on)"));
   ModelBuilder unused(13);

@@ -109,6 +109,16 @@ TEST_CASE("a kernel runs on the record of its own formula, or on a neighbour's i
   CHECK(chosen([](const Task&, const Trace&) { return false; }) == "default");
 }
 
+TEST_CASE("a kernel's arguments say which model it is of, and its formula does not") {
+  const TemporaryFolder folder;
+  const Network network = Network::load(write_model(folder, small_net()), {.threads = 1});
+  for (const GroupKernel& kernel : network.kernels()) {
+    CHECK_THAT(kernel.task.args,
+               Contains("\"model\":\"small\",\"kernel\":\"" + kernel.name + "\""));
+    CHECK_THAT(print(kernel.task.program), !Contains("small") && !Contains(kernel.name));
+  }
+}
+
 TEST_CASE("a network refuses inputs that do not fit") {
   const TemporaryFolder folder;
   Network network = Network::load(write_model(folder, small_net()), {.threads = 1});

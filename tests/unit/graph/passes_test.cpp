@@ -152,3 +152,21 @@ TEST_CASE("the verifier finds what is not well formed") {
   CHECK_THAT(message([](Graph& g) { g.value(g.nodes[0].inputs[1]).type = f64; }),
              Contains("another type or shape"));
 }
+
+TEST_CASE("a constant too large to interpret is folded by a compiled kernel") {
+  constexpr int64_t kRows = 410, kColumns = 300;
+  ModelBuilder m;
+  m.input("x", f32, {1, kColumns})
+      .floats("w", {kRows, kColumns}, ramp(kRows * kColumns, 0.1F, -0.3F));
+  m.node("Gemm", {"x", "w"}, {"y"}).set("transB", 1).output("y");
+  const Graph graph = simplify_graph(m.resolve(), formula_evaluator(), {.verify = true});
+  REQUIRE(graph.nodes.size() == 1);
+  const Array& turned = *graph.value(graph.nodes[0].inputs[1]).constant;
+  REQUIRE(turned.shape() == Shape{kColumns, kRows});
+  const std::vector<float> w = ramp(kRows * kColumns, 0.1F, -0.3F);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < kColumns; ++j)
+      wrong += turned.data<float>()[j * kRows + i] != w[static_cast<size_t>(i * kColumns + j)];
+  CHECK(wrong == 0);
+}
