@@ -1,16 +1,14 @@
 #include "autotvm/session.h"
 
+#include <tenon/autotvm/failure.h>
 #include <tenon/compile/compile.h>
 #include <tenon/runtime/timer.h>
-#include <tenon/support/files.h>
 #include <tenon/support/stats.h>
 #include <tenon/support/text.h>
 
 #include <algorithm>
 #include <cctype>
 #include <ctime>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 
 namespace tenon {
 namespace {
@@ -257,23 +255,9 @@ const LoggedRecord& TuneSession::keep(Record record) {
   const LoggedRecord& logged = records_.back();
   if (logged.record.status == TrialStatus::wrong_answer ||
       logged.record.reason.rfind("internal error", 0) == 0)
-    write_failure(logged);
+    report_.failure_files.push_back(write_failure(logged.record, task_.program, options_.log));
   if (options_.on_trial) options_.on_trial(logged);
   return logged;
-}
-
-/// The record beside the log in a file of its own, with the program's text: `tenon replay FILE:1`
-/// reproduces it.
-void TuneSession::write_failure(const LoggedRecord& logged) const {
-  const std::filesystem::path log = options_.log;
-  const std::string file =
-      (log.parent_path() /
-       fmt::format("{}-failure-{}.json", log.stem().string(), logged.record.trial))
-          .string();
-  Record record = logged.record;
-  record.newer = nlohmann::json{{"program_text", print(task_.program)}}.dump();
-  if (const auto failed = write_file(file, to_json_line(record) + "\n"))
-    throw UserError(fmt::format("cannot write {}: {}", file, failed->message));
 }
 
 double TuneSession::recent_gain(int window) const {

@@ -52,7 +52,6 @@ class TuneSession {
   Record new_record(const std::string& template_name, const Point& point, const std::string& trace,
                     const Measurement& m) const;
   void count_status(const Record& record);
-  void write_failure(const LoggedRecord& logged) const;
   std::optional<Candidate> candidate_of(const Record& record) const;
   std::optional<LoggedRecord> latest_default() const;
   bool compare_with_default(const LoggedRecord& best);

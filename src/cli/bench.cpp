@@ -17,11 +17,6 @@ struct BenchCommand : CommandOptions {
   bool unscheduled = false, whole = false;
 };
 
-void warn(const RecordStore& store) {
-  for (const std::string& warning : store.warnings())
-    fmt::print(stderr, "tenon: warning: {}\n", warning);
-}
-
 void print_rows(const std::vector<BenchRow>& rows, bool json) {
   if (!json) fmt::print("{}", bench_table(rows));
   for (const BenchRow& row : rows) {
@@ -33,7 +28,7 @@ void run_bench(const BenchCommand& command) {
   RecordPlaces places;
   places.log = command.log;
   const RecordStore store(places);
-  warn(store);
+  print_warnings(store.warnings());
   BenchOptions options;
   options.threads = command.parsed_threads();
   options.rounds = command.rounds;
@@ -57,9 +52,12 @@ void run_bench(const BenchCommand& command) {
     rows = bench(task, default_and_best(task, store, options.threads), options);
     print_rows(rows, command.json);
   }
+  bool failed = false;
   for (const BenchRow& row : rows) {
-    if (row.check == CheckResult::failed) throw CheckFailed{};
+    failed |= row.check == CheckResult::failed;
+    if (!row.reason.empty()) fmt::print(stderr, "tenon: {}\n", row.reason);
   }
+  if (failed) throw CheckFailed{};
 }
 
 }  // namespace

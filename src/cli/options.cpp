@@ -60,8 +60,14 @@ void add_network(CLI::App& verb, CommandOptions& options) {
 }
 
 bool is_model(const std::vector<std::string>& subject) {
-  if (subject.size() != 1) return !subject.empty() && subject[0].ends_with(".onnx");
-  return subject[0].ends_with(".onnx") || std::filesystem::exists(subject[0]);
+  if (subject.empty()) return false;
+  if (subject[0].ends_with(".onnx")) return true;
+  return subject.size() == 1 && !subject[0].ends_with(".jsonl") &&
+         std::filesystem::is_regular_file(subject[0]);
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) fmt::print(stderr, "tenon: warning: {}\n", warning);
 }
 
 NetworkOptions network_options(const CommandOptions& options) {

@@ -39,8 +39,12 @@ struct CommandOptions {
 /// Adds --target, --threads, --json and --quiet.
 void add_common(CLI::App& verb, CommandOptions& options);
 
-/// Is the subject a model file: one word that ends in .onnx or names an existing file.
+/// Is the subject a model file: a word that ends in .onnx, or alone names an existing file that is
+/// no log.
 bool is_model(const std::vector<std::string>& subject);
+
+/// On stderr, one line each.
+void print_warnings(const std::vector<std::string>& warnings);
 
 NetworkOptions network_options(const CommandOptions& options);
 

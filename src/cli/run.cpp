@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -66,18 +67,35 @@ void write_folder(const std::string& folder, const std::map<std::string, Array>&
     throw UserError(failure->message);
 }
 
+void check_outputs(const RunCommand& command, const Network& network) {
+  std::vector<std::string> known;
+  for (const NamedShape& output : network.outputs()) known.push_back(output.name);
+  for (const std::string& text : command.outputs) {
+    const std::string wanted = split_assignment(text, "--output y=y.npy").first;
+    if (std::find(known.begin(), known.end(), wanted) != known.end()) continue;
+    throw UserError(fmt::format("--output {}: the network has no output \"{}\"\n  outputs: {}",
+                                text, wanted, join(known)));
+  }
+}
+
 void write_named(const RunCommand& command, const std::map<std::string, Array>& outputs) {
   for (const std::string& text : command.outputs) {
     auto [output_name, path] = split_assignment(text, "--output y=y.npy");
-    auto it = outputs.find(output_name);
-    if (it == outputs.end()) {
-      std::vector<std::string> known;
-      for (const auto& entry : outputs) known.push_back(entry.first);
-      throw UserError(fmt::format("--output {}: the network has no output \"{}\"\n  outputs: {}",
-                                  text, output_name, join(known)));
-    }
-    save_npy(path, it->second);
+    save_npy(path, outputs.at(output_name));
   }
+}
+
+// "schedules of 21 kernels: 3 default, 18 from tuning_logs/cls.jsonl"
+std::string schedules_text(const Network& network) {
+  std::map<std::string, int> counts;
+  for (const GroupKernel& kernel : network.kernels()) {
+    const size_t colon = kernel.schedule.rfind(':');
+    ++counts[colon == std::string::npos ? kernel.schedule
+                                        : "from " + kernel.schedule.substr(0, colon)];
+  }
+  std::vector<std::string> parts;
+  for (const auto& [where, count] : counts) parts.push_back(fmt::format("{} {}", count, where));
+  return fmt::format("schedules of {} kernels: {}", network.kernels().size(), join(parts));
 }
 
 void run_network(const RunCommand& command) {
@@ -91,10 +109,17 @@ void run_network(const RunCommand& command) {
   // What is not bound by --shape is bound by the arrays themselves.
   for (const auto& [input_name, array] : inputs)
     options.bindings.shapes.emplace(input_name, array.shape());
+  Network network = Network::load(command.subject[0], options);
+  network.check_inputs(inputs);
+  check_outputs(command, network);
   RecordPlaces places;
   places.log = command.log;
+  const RecordStore store(places);
+  print_warnings(store.warnings());
+  network.select(store, check_adapted(options.threads));
   ProgressLine progress("compiling: kernel", command.quiet);
-  Network network = load(command.subject[0], options, places, progress.callback());
+  network.compile(progress.callback());
+  if (!command.quiet) fmt::print(stderr, "tenon: {}\n", schedules_text(network));
   const std::map<std::string, Array> outputs = network.run(inputs);
   if (!command.output_dir.empty()) write_folder(command.output_dir, outputs);
   write_named(command, outputs);

@@ -1,4 +1,5 @@
 #include <tenon/driver/driver.h>
+#include <tenon/driver/failure.h>
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
@@ -38,7 +39,7 @@ void show_schedule(const ShowCommand& command, const Task& task, const Trace& tr
     fmt::print("{}", replay(task.program, task.target, trace).print());
   }
   if (!command.ir && !command.source && !command.assembly) return;
-  const Kernel kernel = compile(task, trace);
+  const Kernel kernel = compile_or_keep(task, trace, command.parsed_threads());
   if (command.ir) heading("IR"), fmt::print("{}", kernel.ir());
   if (command.source) heading("source"), fmt::print("{}", kernel.source());
   if (command.assembly) heading("assembly"), fmt::print("{}", kernel.assembly());
@@ -63,6 +64,14 @@ void show_record(const ShowCommand& command) {
   show_schedule(command, task, trace_from_json(record.trace));
 }
 
+RecordStore store_of(const ShowCommand& command) {
+  RecordPlaces places;
+  places.log = command.log;
+  RecordStore store(places);
+  print_warnings(store.warnings());
+  return store;
+}
+
 void show_network(const ShowCommand& command) {
   const NetworkOptions options = network_options(command);
   Network network = Network::load(command.subject[0], options);
@@ -70,9 +79,7 @@ void show_network(const ShowCommand& command) {
     fmt::print("{}", network.dot());
     return;
   }
-  RecordPlaces places;
-  places.log = command.log;
-  network.select(RecordStore(places), check_adapted(command.parsed_threads()));
+  network.select(store_of(command), check_adapted(command.parsed_threads()));
   for (const GroupKernel& kernel : network.kernels()) {
     fmt::print("{}: {} x, {}, {:.3f} MFLOP, nodes {}\n", kernel.name, kernel.uses, kernel.schedule,
                kernel.task.flops * 1e-6, join(kernel.nodes));
@@ -85,13 +92,13 @@ void show_network(const ShowCommand& command) {
 
 void run_show(const ShowCommand& command) {
   if (is_model(command.subject)) return show_network(command);
-  if (command.subject.size() == 1 && command.subject[0].find(':') != std::string::npos)
+  const std::string& first = command.subject[0];
+  if (command.subject.size() == 1 &&
+      (first.find(':') != std::string::npos || first.ends_with(".jsonl")))
     return show_record(command);
   const Task task = operator_task(command.subject, command.parsed_target());
-  RecordPlaces places;
-  places.log = command.log;
   const NamedTrace chosen =
-      default_and_best(task, RecordStore(places), command.parsed_threads()).back();
+      default_and_best(task, store_of(command), command.parsed_threads()).back();
   fmt::print("{} {}: {}\n", task.name, task.args, chosen.schedule);
   show_schedule(command, task, chosen.trace);
 }

@@ -40,6 +40,12 @@ TuneOptions tune_options(const TuneCommand& command) {
   return out;
 }
 
+void print_failure_files(const TuneReport& report) {
+  for (const std::string& file : report.failure_files)
+    fmt::print(stderr, "tenon: a trial failed that should not; tenon replay {} reproduces it\n",
+               file);
+}
+
 void print_counts(const TuneReport& report) {
   std::string counts;
   for (const auto& [status, count] : report.statuses)
@@ -64,23 +70,31 @@ void print_report(const std::string& title, const TuneReport& report) {
 void tune_operator(const TuneCommand& command) {
   const Task task = operator_task(command.subject, command.parsed_target());
   const TuneReport report = tune_with_report(task, tune_options(command));
-  for (const std::string& warning : report.warnings)
-    fmt::print(stderr, "tenon: warning: {}\n", warning);
+  print_warnings(report.warnings);
+  print_failure_files(report);
   if (!command.json) print_report(task.name, report);
-  if (report.interrupted) throw Interrupted{};
 }
 
 void tune_network(const TuneCommand& command) {
   Network network = Network::load(command.subject[0], network_options(command));
   const std::vector<TuneReport> reports = tune(network, tune_options(command));
-  bool stopped = false, worked = reports.empty();
+  if (!reports.empty()) print_warnings(reports[0].warnings);  // one log for all
+  bool worked = reports.empty();
   for (size_t k = 0; k < reports.size(); ++k) {
+    print_failure_files(reports[k]);
     if (!command.json) print_report(network.kernels()[k].name, reports[k]);
-    stopped |= reports[k].interrupted;
     worked |= !reports[k].best.where.path.empty();
   }
-  if (stopped) throw Interrupted{};
-  if (!worked) throw CheckFailed{};
+  if (!worked && !interrupted()) throw CheckFailed{};
+}
+
+void run_tune(const TuneCommand& command) {
+  try {
+    is_model(command.subject) ? tune_network(command) : tune_operator(command);
+  } catch (const TuneError&) {
+    if (!interrupted()) throw;  // stopped before anything worked
+  }
+  if (interrupted()) throw Interrupted{};
 }
 
 }  // namespace
@@ -104,7 +118,7 @@ void add_tune(CLI::App& app) {
   add_common(*verb, *command);
   verb->callback([command] {
     catch_interrupts();
-    is_model(command->subject) ? tune_network(*command) : tune_operator(*command);
+    run_tune(*command);
   });
 }
 

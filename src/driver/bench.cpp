@@ -1,5 +1,6 @@
 #include <tenon/autotvm/verify.h>
 #include <tenon/driver/bench.h>
+#include <tenon/driver/failure.h>
 #include <tenon/runtime/timer.h>
 #include <tenon/support/error.h>
 #include <tenon/target/peaks.h>
@@ -45,11 +46,17 @@ Entry make_entry(const Task& task, const NamedTrace& schedule, const std::vector
   entry.row.target = task.target.name;
   entry.row.threads = pool.workers();
   entry.row.schedule = schedule.schedule;
-  entry.kernel = compile(task, schedule.trace);
+  entry.kernel = compile_or_keep(task, schedule.trace, pool.workers());
   entry.arguments = with_own_outputs(entry.kernel, arguments);
   entry.kernel.run(entry.arguments, pool);
   const Comparison comparison = compare_arguments(task, expected, entry.arguments);
   entry.row.check = comparison.passed ? CheckResult::passed : CheckResult::failed;
+  if (!comparison.passed) {
+    const std::string file = keep_failure(task, schedule.trace, TrialStatus::wrong_answer,
+                                          comparison.reason, kInputSeed, pool.workers());
+    entry.row.reason = fmt::format("{} under {}: wrong answer: {}; tenon replay {} reproduces it",
+                                   task.name, schedule.schedule, comparison.reason, file);
+  }
   return entry;
 }
 
@@ -116,7 +123,7 @@ std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& sch
   if (peak == 0 && task.flops > 0) peak = measure_fma_gflops(task.target, options.threads, 0.5);
 
   const std::vector<Array> arguments = sample_arguments(task, kInputSeed);
-  const Kernel plain = compile(task, Trace{});
+  const Kernel plain = compile_or_keep(task, Trace{}, options.threads);
   const std::vector<Array> expected = with_own_outputs(plain, arguments);
   plain.run(expected, pool);
 

@@ -63,6 +63,7 @@ std::vector<TuneReport> tune(Network& network, const TuneOptions& options) {
     tasks.push_back({kernel.task, static_cast<double>(kernel.uses)});
   }
   std::vector<TuneReport> reports = tune_all(tasks, with_log);
+  if (options.stop && options.stop->load()) return reports;
   RecordPlaces places;
   places.log = with_log.log;
   network.select(RecordStore(places), check_adapted(options.threads));

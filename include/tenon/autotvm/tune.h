@@ -44,6 +44,8 @@ struct TuneReport {
   std::map<std::string, int64_t> statuses;  ///< of this session: "ok" -> 17, ...
   std::map<std::string, int64_t> reasons;   ///< why trials failed, shortened -> how many
   std::vector<std::string> warnings;        ///< of the log that was resumed
+  /// One for each wrong answer and each bug of ours: `tenon replay FILE` reproduces it.
+  std::vector<std::string> failure_files;
 };
 
 /// No trial of the task worked: the first failure, the histogram of reasons, and what to try.

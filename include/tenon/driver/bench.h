@@ -17,7 +17,8 @@ struct BenchRow {
   double gflops = 0;         ///< 0: the kernel counts no floating-point operations
   double peak_fraction = 0;  ///< of the measured FMA peak on as many threads
   CheckResult check = CheckResult::not_run;
-  int uses = 1;  ///< how many groups of a network run this kernel
+  std::string reason;  ///< why the check failed, and the file that reproduces it
+  int uses = 1;        ///< how many groups of a network run this kernel
 
   std::string to_json() const;  ///< one line
 };

@@ -1,4 +1,5 @@
 #pragma once
+#include <tenon/autotvm/runner.h>
 #include <tenon/autotvm/tune.h>
 #include <tenon/driver/bench.h>
 #include <tenon/graph/network.h>
@@ -14,7 +15,8 @@ Network load(const std::filesystem::path& model, const NetworkOptions& options =
              const RecordPlaces& places = {},
              const std::function<void(size_t done, size_t all)>& progress = {});
 
-/// Tunes the network's kernels, most important first, within one budget, then compiles the winners.
+/// Tunes the network's kernels, most important first, within one budget, then (unless stopped)
+/// compiles the winners.
 /// What stands in the log already counts: nothing is measured twice. An empty options.log is
 /// tuning_logs/NAME.jsonl.
 std::vector<TuneReport> tune(Network& network, const TuneOptions& options);
@@ -41,5 +43,14 @@ NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& opt
 /// formula is not the one that was measured.
 Task task_of_record(const Record& record, const std::filesystem::path& model,
                     const NetworkOptions& options);
+
+/// The record's schedule as a candidate of the task. ScheduleError where a step is not legal: also
+/// for a record whose template was refused.
+Candidate candidate_of(const Task& task, const Record& record);
+
+/// Measures the record's schedule again, as the tuner did: in a process of its own, on the inputs
+/// of the record's seed, with the record's threads where options.threads is 0. A wrong answer or
+/// a crash is in the result.
+Measurement remeasure(const Task& task, const Record& record, RunnerOptions options);
 
 }  // namespace tenon

@@ -65,8 +65,11 @@ class Network {
   /// run allocates nothing but its outputs.
   void compile(const std::function<void(size_t done, size_t all)>& progress = {});
 
-  /// Outputs by name. UserError for an input that is missing, unknown, or of another type or shape;
-  /// before compile() too.
+  /// UserError for an input that is missing, unknown, or of another type or shape; needs no
+  /// compile().
+  void check_inputs(const std::map<std::string, Array>& inputs) const;
+  /// Outputs by name. UserError for an input that is missing, unknown, or of another type or shape,
+  /// and before compile().
   std::map<std::string, Array> run(const std::map<std::string, Array>& inputs);
   /// The same into arrays of the caller's; allocates nothing.
   void run_into(const std::map<std::string, Array>& inputs, std::map<std::string, Array>& outputs);

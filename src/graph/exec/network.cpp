@@ -84,21 +84,30 @@ void check_array(const Network::State& state, const char* kind, const NamedShape
                                 name, kind, join(known),
                                 near.empty() ? "" : "\n  try: " + near[0]));
   }
-  for (const std::string& name : known)
-    if (!given.count(name))
-      throw UserError(fmt::format("network {}: {} \"{}\" is missing", state.name, kind, name));
+  for (const OutsideValue& value : values) {
+    const NamedShape& wanted = value.shape;
+    if (given.count(wanted.name)) continue;
+    throw UserError(fmt::format("network {}: {} \"{}\" ({}) is missing", state.name, kind,
+                                wanted.name, shape_and_type(wanted.dtype, wanted.shape)));
+  }
   throw InternalError(fmt::format("network {}: two {}s of one name", state.name, kind));
 }
 
-void set_memory(Network::State& state, const std::vector<OutsideValue>& values, const char* kind,
-                const std::map<std::string, Array>& arrays) {
+void check_arrays(const Network::State& state, const std::vector<OutsideValue>& values,
+                  const char* kind, const std::map<std::string, Array>& arrays) {
   if (arrays.size() != values.size()) refuse_names(state, values, kind, arrays);
   for (const OutsideValue& value : values) {
     const auto at = arrays.find(value.shape.name);
     if (at == arrays.end()) refuse_names(state, values, kind, arrays);
     check_array(state, kind, value.shape, at->second);
-    state.memory[static_cast<size_t>(value.id)] = at->second.raw();
   }
+}
+
+void set_memory(Network::State& state, const std::vector<OutsideValue>& values, const char* kind,
+                const std::map<std::string, Array>& arrays) {
+  check_arrays(state, values, kind, arrays);
+  for (const OutsideValue& value : values)
+    state.memory[static_cast<size_t>(value.id)] = arrays.find(value.shape.name)->second.raw();
 }
 
 /// Outputs that no group writes: views, and what is there before the run.
@@ -215,6 +224,10 @@ Kernel Network::kernel(size_t index) const {
     throw UserError(fmt::format("network {}: kernel {} is not compiled\n  try: compile() first",
                                 state_->name, state_->kernels[index].name));
   return kernel;
+}
+
+void Network::check_inputs(const std::map<std::string, Array>& inputs) const {
+  check_arrays(*state_, state_->inputs, "input", inputs);
 }
 
 void Network::run_into(const std::map<std::string, Array>& inputs,
