@@ -255,7 +255,7 @@ const LoggedRecord& TuneSession::keep(Record record) {
   const LoggedRecord& logged = records_.back();
   if (logged.record.status == TrialStatus::wrong_answer ||
       logged.record.reason.rfind("internal error", 0) == 0)
-    report_.failure_files.push_back(write_failure(logged.record, task_.program, options_.log));
+    report_.failure_files.push_back(write_failure(logged.record, task_, options_.log));
   if (options_.on_trial) options_.on_trial(logged);
   return logged;
 }

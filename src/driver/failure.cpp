@@ -23,7 +23,7 @@ std::string keep_failure(const Task& task, const Trace& trace, TrialStatus statu
   r.llvm = code_generator_version();
   std::string stem;
   for (char c : task.name) stem += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return write_failure(r, task.program, "tuning_logs/" + stem + ".jsonl");
+  return write_failure(r, task, "tuning_logs/" + stem + ".jsonl");
 }
 
 Kernel compile_or_keep(const Task& task, const Trace& trace, int threads) {

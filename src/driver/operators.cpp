@@ -1,3 +1,4 @@
+#include <tenon/autotvm/failure.h>
 #include <tenon/driver/driver.h>
 #include <tenon/support/error.h>
 
@@ -42,6 +43,7 @@ Task operator_task(const std::vector<std::string>& words, const Target& target) 
 
 Task task_of_record(const Record& record, const std::filesystem::path& model,
                     const NetworkOptions& options) {
+  if (std::optional<Task> failed = task_of_failure(record, options.target)) return *failed;
   if (!model.empty()) {
     const Network network = Network::load(model, options);
     for (const GroupKernel& kernel : network.kernels()) {

@@ -110,6 +110,13 @@ TEST_CASE("kernels and targets print tables, and JSON lines") {
   REQUIRE(one.size() == 1);
   CHECK(one[0]["kernel"] == "matmul");
 
+  const std::string words = "kernels matmul m=64 n=64 k=64";
+  CHECK(contains(expect(0, folder.path(), words).out, "template tile"));
+  const auto templates = json_lines(expect(0, folder.path(), words + " --json").out);
+  REQUIRE(templates.size() >= 2);
+  CHECK(keys_of(templates[0]) == std::vector<std::string>{"knobs", "points", "template"});
+  CHECK(templates[0]["points"].get<int64_t>() > 10);
+
   CHECK(contains(expect(0, folder.path(), "targets").out, "f32 fma peak"));
   const auto target = json_lines(expect(0, folder.path(), "targets --json").out);
   REQUIRE(target.size() == 1);

@@ -38,9 +38,9 @@ struct NetworkBench {
 NetworkBench bench(const std::filesystem::path& model, const NetworkOptions& options,
                    const RecordStore& store, const BenchOptions& bench_options);
 
-/// The task that a record was measured on: an operator by its name and arguments, or the kernel of
-/// `model` (empty: none) whose program is the record's. UserError when there is no such task or its
-/// formula is not the one that was measured.
+/// The task that a record was measured on: what a failed trial's file holds, an operator by its
+/// name and arguments, or the kernel of `model` (empty: none) whose program is the record's.
+/// UserError when there is no such task or its formula is not the one that was measured.
 Task task_of_record(const Record& record, const std::filesystem::path& model,
                     const NetworkOptions& options);
 
