@@ -1,3 +1,4 @@
+#include <tenon/autotvm/failure.h>
 #include <tenon/compile/compile.h>
 
 #include <catch2/catch.hpp>
@@ -207,8 +208,13 @@ TEST_CASE("failures are kept with their reason, counted, and never the best") {
     ++files;
     CHECK(read_record({path, 1}).status == TrialStatus::wrong_answer);
     CHECK_THAT(read_file(path).value(), Contains("for k in 0..130"));
+    const auto kept = task_of_failure(read_record({path, 1}), Target::host());
+    REQUIRE(kept);
+    CHECK(print(kept->program) == print(tunable().program));
   }
   CHECK(files == 4);
+  CHECK(report.failure_files.size() == 4);
+  CHECK_FALSE(task_of_failure(report.best.record, Target::host()));
 }
 
 TEST_CASE("steps that are refused cost a trial each and say why") {
