@@ -14,6 +14,9 @@
 namespace tenon {
 namespace {
 
+/// Of lists of numbers, so that sums and products of a few of them stay far from overflow.
+constexpr int64_t kMostNumber = int64_t{1} << 31;
+
 using Inputs = std::vector<RefArray>;
 using Shape = std::vector<int64_t>;
 
@@ -348,6 +351,9 @@ std::vector<int64_t> number_list(const KernelArgs& args, const std::string& kern
     if (!number)
       throw UserError(fmt::format("{}: {}={}: \"{}\" is not a whole number\n  try: {}", kernel,
                                   name, args.word(name), part, example));
+    if (*number > kMostNumber || *number < -kMostNumber)
+      throw UserError(fmt::format("{}: {}={}: {} is too large; at most {}", kernel, name,
+                                  args.word(name), *number, kMostNumber));
     numbers.push_back(*number);
   }
   return numbers;

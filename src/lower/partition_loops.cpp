@@ -93,6 +93,7 @@ Bounds bounds_on(const Expr& condition, const Var& v, Simplifier& simplifier) {
 std::vector<int64_t> cuts_of(const std::vector<Expr>& conditions, const Var& v, int64_t low,
                              int64_t high, Simplifier& simplifier) {
   int64_t first = low, last = high, possible_first = low, possible_last = high;
+  std::set<int64_t> cuts;
   for (const Expr& c : conditions) {
     const Bounds b = bounds_on(c, v, simplifier);
     const int64_t l = b.always.low.value_or(low), h = b.always.high.value_or(high);
@@ -103,12 +104,14 @@ std::vector<int64_t> cuts_of(const std::vector<Expr>& conditions, const Var& v, 
     }
     if (b.possible.low) possible_first = std::max(possible_first, *b.possible.low);
     if (b.possible.high) possible_last = std::min(possible_last, *b.possible.high);
+    // v < 64, v < 128, ...: no part decides all of them, but each cut decides one for good.
+    if (b.always.high && b.always.high == b.possible.high) cuts.insert(h);
+    if (b.always.low && b.always.low == b.possible.low) cuts.insert(l);
   }
-  std::set<int64_t> cuts;
   for (int64_t at : {first, last, possible_first, possible_last}) {
-    if (at > low && at < high) cuts.insert(at);
+    cuts.insert(at);
   }
-  return {cuts.begin(), cuts.end()};
+  return {cuts.upper_bound(low), cuts.lower_bound(high)};
 }
 
 Stmt make_branch(const Expr& condition, const Stmt& yes, const Stmt& no) {

@@ -44,6 +44,39 @@ TEST_CASE("wrong arguments are named with what exists") {
                     Contains("try: axis=0"));
 }
 
+TEST_CASE("lists of numbers are checked against the shape") {
+  auto build = [](const std::string& name, const std::vector<std::string>& words) {
+    const KernelEntry& entry = find_kernel(name);
+    return entry.build(parse_kernel_args(entry, words))[0].extents();
+  };
+  using Shape = std::vector<int64_t>;
+  CHECK(build("slice", {"shape=7x9", "steps=2,-3"}) == Shape{4, 3});
+  CHECK(build("slice", {"shape=7x9", "starts=1,8", "steps=1,-1", "extents=2"}) == Shape{2, 2});
+  CHECK(build("concat", {"shape=7x9", "axis=-1", "parts=1,2,3"}) == Shape{7, 6});
+  CHECK(build("pad", {"shape=7x9", "before=0,2"}) == Shape{8, 12});
+  CHECK(build("gather", {"shape=7x9", "indices=2x3", "axis=1"}) == Shape{7, 2, 3});
+  CHECK_THROWS_WITH(build("slice", {"shape=7x9", "steps=1,2,3"}),
+                    Contains("steps=1,2,3 has 3 numbers for the 2 dimensions of 7x9"));
+  CHECK_THROWS_WITH(build("slice", {"shape=7x9", "steps=0"}), Contains("a step must not be 0"));
+  CHECK_THROWS_WITH(build("slice", {"shape=7x9", "extents=-1"}), Contains("must be 0 or more"));
+  CHECK_THROWS_WITH(build("slice", {"shape=7x9", "starts=9000000000000000000"}),
+                    Contains("is too large"));
+  CHECK_THROWS_WITH(build("slice", {"shape=7x9", "starts=2,9", "extents=1"}),
+                    Contains("has no elements 9 to 9"));
+  CHECK_THROWS_WITH(build("concat", {"shape=7x9", "parts=9"}), Contains("there can be 1 to 8"));
+  CHECK_THROWS_WITH(build("concat", {"shape=7x9", "parts=3,-1"}), Contains("must be 0 or more"));
+  CHECK_THROWS_WITH(build("concat", {"shape=7x9", "axis=2"}), Contains("axis 2 is not in [-2, 2)"));
+  CHECK_THROWS_WITH(build("transpose", {"shape=7x9", "perm=1,x"}), Contains("try: perm=0,2,1"));
+}
+
+TEST_CASE("positions have the range of the dimension they count along") {
+  const KernelEntry& gather = find_kernel("gather");
+  const auto ranges =
+      gather.ranges(parse_kernel_args(gather, {"shape=7x9", "indices=4", "axis=-1"}));
+  CHECK(ranges.at("I") == std::pair<int64_t, int64_t>{-9, 8});
+  CHECK_FALSE(find_kernel("matmul").ranges);
+}
+
 TEST_CASE("flops count what the operator does") {
   const KernelEntry& conv = find_kernel("conv2d");
   KernelArgs args =

@@ -144,6 +144,21 @@ TEST_CASE("partition_loops takes padding apart where the loop asks for it") {
   CHECK(has(lowered(padded_conv_tree(56, 14, LoopMark::unroll, false)), "select"));
 }
 
+TEST_CASE("partition_loops gives each of several joined parts a loop of its own") {
+  const Buffer a = vec("A", 4), b = vec("B", 9), c = vec("C", 7), out = vec("O", 20);
+  Program p = map_tree(20, LoopMark::serial, {a, b, c}, out, [&](const Expr& i) {
+    return select(i < int_imm(4), load(a, {i}),
+                  select(i < int_imm(13), load(b, {i - int_imm(4)}), load(c, {i - int_imm(13)})));
+  });
+  CHECK(has(lowered(p), "select"));
+  For joined = *p.body.as<For>();
+  joined.notes["partition"] = 1;
+  p.body = make_stmt(joined);
+  const std::string text = lowered(p);
+  CHECK_FALSE(has(text, "select"));
+  for (const char* part : {"in 0..4", "in 4..13", "in 13..20"}) CHECK(has(text, part));
+}
+
 TEST_CASE("flatten_buffers applies a layout") {
   BufferNode node{
       "P", f32, {int_imm(4), int_imm(48)}, Scope::global, {{1, 16, 0}, {0}, {1, 1, 16}}, nullptr};
