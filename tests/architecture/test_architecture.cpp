@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <iterator>
+#include <regex>
 
 #include <tenon/support/text.h>
 
@@ -23,6 +25,7 @@ class Tree {
     std::ofstream(root_ / file) << text;
     return *this;
   }
+  const fs::path& root() const { return root_; }
   std::string broken() const { return join(broken_rules(root_), "\n"); }
 
  private:
@@ -134,4 +137,36 @@ TEST_CASE("operator names stand in kernels and graph/onnx alone") {
                                 Contains("run.cpp:2: \"run_conv2d\"") &&
                                 Contains("b.cpp:1: \"is_relu\"") &&
                                 Contains("b.cpp:2: \"GlobalMaxPool\"") && !Contains("url"));
+}
+
+namespace {
+
+/// Names that CTest or Catch would read as something else: the case would never run and yet pass.
+std::vector<std::string> unusable_test_names(const fs::path& tests) {
+  std::vector<std::string> bad;
+  const std::regex test_case("TEST_CASE\\(\\s*\"((?:[^\"\\\\]|\\\\.)*)\"");
+  for (const auto& entry : fs::recursive_directory_iterator(tests)) {
+    if (entry.path().extension() != ".cpp") continue;
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (std::sregex_iterator it(text.begin(), text.end(), test_case), end; it != end; ++it) {
+      const std::string name = (*it)[1];
+      const bool option = name.empty() || name[0] == '-' || name[0] == '~' || name[0] == ' ';
+      if (option || name.find_first_of(";[\\*") != std::string::npos) bad.push_back(name);
+    }
+  }
+  return bad;
+}
+
+}  // namespace
+
+TEST_CASE("names of test cases survive CTest and Catch") {
+  CHECK(unusable_test_names(fs::path(TENON_SOURCE_DIR) / "tests") == std::vector<std::string>{});
+  Tree tree;
+  tree.put("a.cpp",
+           "TEST_"
+           "CASE(\"one; two\") {}\nTEST_"
+           "CASE(\"--x\") {}\nTEST_"
+           "CASE(\"fine, too\") {}\n");
+  CHECK(unusable_test_names(tree.root()) == std::vector<std::string>{"one; two", "--x"});
 }

@@ -107,7 +107,7 @@ TEST_CASE("inputs of the wrong name, rank, shape or type exit with 2 and say wha
   }
 }
 
-TEST_CASE("show model.onnx lists kernels; --dot draws the graph") {
+TEST_CASE("show model.onnx lists kernels, and --dot draws the graph") {
   const Small small;
   const std::string list = expect(0, small.folder.path(), "show small.onnx").out;
   CHECK(contains(list, "conv.0: 1 x, default"));

@@ -51,7 +51,7 @@ TEST_CASE("tune writes tuning_logs/NAME.jsonl and goes on from it") {
   CHECK(repeated_traces(json_lines(after)) == 0);
 }
 
-TEST_CASE("a record has the fields of the design; tune --json prints the log's lines") {
+TEST_CASE("a record has the fields of the design, and tune --json prints the log's lines") {
   const TemporaryFolder folder;
   const Finished done = expect(0, folder.path(), kSmall + "--trials 2 --json --log here.jsonl");
   CHECK(done.out == read_text(folder.path() / "here.jsonl"));
@@ -70,7 +70,7 @@ TEST_CASE("a record has the fields of the design; tune --json prints the log's l
   }
 }
 
-TEST_CASE("--trials 0 measures the default schedule only; --seed is kept in the record") {
+TEST_CASE("option --trials 0 measures the default schedule only, and --seed is kept in the record") {
   const TemporaryFolder folder;
   expect(0, folder.path(), kSmall + "--trials 0 --seed 99 --quiet");
   const auto records = json_lines(read_text(folder.path() / "tuning_logs" / "matmul.jsonl"));

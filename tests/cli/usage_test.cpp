@@ -33,7 +33,7 @@ TEST_CASE("the options of tune and show are those of the design") {
     CHECK(contains(show, option));
 }
 
-TEST_CASE("--version prints version, commit, LLVM and log schema") {
+TEST_CASE("option --version prints version, commit, LLVM and log schema") {
   const TemporaryFolder folder;
   const Finished version = expect(0, folder.path(), "--version");
   CHECK(contains(version.out, "tenon 0.1.0 (commit "));

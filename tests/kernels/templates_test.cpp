@@ -161,7 +161,7 @@ TEST_CASE("every template at its default over odd extents") {
     }
 }
 
-TEST_CASE("every template in other types; integers exactly") {
+TEST_CASE("every template in other types, and integers exactly") {
   const Target host = Target::host();
   for (const char* level : {"host", "x86-64/avx2", "x86-64/sse2"}) {
     const Target target = Target::parse(level);

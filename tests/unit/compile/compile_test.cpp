@@ -92,7 +92,7 @@ bool any_trace(const Task&, const Trace&) { return true; }
 
 }  // namespace
 
-TEST_CASE("an adapted record is what is legal of it; an exact one is all of it or not used") {
+TEST_CASE("an adapted record is what is legal of it, and an exact one is all of it or not used") {
   const Task task = row_sums();
   Schedule schedule(task.program, task.target);
   schedule["E"].split("i", 4);

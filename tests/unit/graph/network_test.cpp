@@ -128,7 +128,7 @@ TEST_CASE("a network refuses inputs that do not fit") {
   };
   CHECK_THAT(message({{"x", x}}), Contains("is not compiled") && Contains("try: compile() first"));
   network.compile();
-  CHECK_THAT(message({}), Contains("network small: input \"x\" is missing"));
+  CHECK_THAT(message({}), Contains("network small: input \"x\" (f32 1x2x6x6) is missing"));
   CHECK_THAT(message({{"x", x}, {"xx", x}}), Contains("has no input \"xx\"") && Contains("try: x"));
   CHECK_THAT(message({{"x", zeros(f32, {1, 2, 6, 7})}}),
              Contains("is f32 1x2x6x6, the array given is f32 1x2x6x7"));

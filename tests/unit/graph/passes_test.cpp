@@ -70,7 +70,7 @@ TEST_CASE("a convolution that another node reads keeps its weights") {
   CHECK(after.value(after.nodes.at(0).inputs[1]).name == "w");
 }
 
-TEST_CASE("a pass can be left out; an unknown one is an error") {
+TEST_CASE("a pass can be left out, and an unknown one is an error") {
   const Graph resolved = conv_bn_model(false).resolve();
   CHECK(count(simplified(resolved, {"fold_affine", "lower_affine"}), "BatchNormalization") == 1);
   CHECK_THAT(user_error([&] { simplified(resolved, {"fold_afine"}); }),

@@ -28,7 +28,7 @@ TEST_CASE("the margin marks a loop by its full name") {
   CHECK(text.find("\n    for i.o in 0..7  parallel\n") != std::string::npos);
 }
 
-TEST_CASE("headings stand where a subtree has one stage; a last Allocate does not indent") {
+TEST_CASE("headings stand where a subtree has one stage, and a last Allocate does not indent") {
   Buffer T("T", f32, {8}, Scope::reg), C("C", f32, {8});
   Var o("i.o"), p("i"), q("i"), i("i"), j("i");
   Stage produce{.name = "T",
@@ -116,7 +116,7 @@ else
 )");
 }
 
-TEST_CASE("what changes the meaning changes the hash; the program's name does not") {
+TEST_CASE("what changes the meaning changes the hash, and the program's name does not") {
   MatmulSample sample;
   std::string hash = program_hash(sample.program);
   CHECK(hash.size() == 16);
