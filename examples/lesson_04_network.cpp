@@ -10,7 +10,7 @@
 using namespace tenon;
 
 int main(int argc, char** argv) {
-  if (argc != 3 || !std::string(argv[2]).find('=')) {
+  if (argc != 3 || std::string(argv[2]).find('=') == std::string::npos) {
     std::printf("usage: %s MODEL.onnx INPUT=1x3x48x192\n", argv[0]);
     return 2;
   }

@@ -42,7 +42,8 @@ struct Kernel::State {
 };
 
 void Kernel::run(std::span<const Array> arguments, ThreadPool& pool) const {
-  TENON_CHECK(defined(), "an empty Kernel is called");
+  if (!defined())
+    throw UserError("an empty Kernel is called\n  try: assign what compile() returns to it first");
   std::unique_ptr<Workspace> workspace = state_->workspaces.take();
   call(state_->module, arguments, pool, *workspace);
   state_->workspaces.give_back(std::move(workspace));

@@ -29,8 +29,9 @@ Schedule apply_template(const Task& task, const std::string& name, const Point& 
     if (t.name == name) return scheduled(task, t.fn, Knobs(point));
     known.push_back(t.name);
   }
+  const std::vector<std::string> near = nearest_names(name, known);
   throw UserError(fmt::format("task {}: no template \"{}\"; there are {}\n  try: {}", task.name,
-                              name, join(known), join(nearest_names(name, known), " or ")));
+                              name, join(known), join(near.empty() ? known : near, " or ")));
 }
 
 Kernel compile(const Task& task, const Trace& trace) {

@@ -30,7 +30,7 @@ void check_iterations(const StagePath& path, size_t at, std::string_view primiti
                          "into one element; "
                          "{} needs a spatial loop",
                          loop.var.name(), p.stage->name, primitive),
-             fmt::format("{} a spatial loop; splitting a reduction into independent parts "
+             fmt::format("{} of a spatial loop; splitting a reduction into independent parts "
                          "(rfactor) is not available",
                          primitive),
              mark);

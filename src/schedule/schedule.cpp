@@ -32,6 +32,26 @@ std::string indented(const std::string& text, std::string_view margin) {
   return out;
 }
 
+/// A loop tree for an error message: long lines cut, and of many lines only those around the marked
+/// one (or the first).
+std::string excerpt(const std::string& tree) {
+  constexpr size_t kColumns = 200, kLines = 80, kBefore = 30;
+  const std::vector<std::string> lines = split_text(tree, '\n');
+  size_t from = 0;
+  if (lines.size() > kLines) {
+    const auto marked = std::find_if(lines.begin(), lines.end(),
+                                     [](const std::string& l) { return l.rfind("> ", 0) == 0; });
+    const size_t at = marked == lines.end() ? 0 : static_cast<size_t>(marked - lines.begin());
+    from = std::min(at < kBefore ? 0 : at - kBefore, lines.size() - kLines);
+  }
+  const size_t to = std::min(lines.size(), from + kLines);
+  std::string out = from > 0 ? fmt::format("... {} lines before\n", from) : "";
+  for (size_t n = from; n < to; ++n)
+    out += lines[n].size() <= kColumns ? lines[n] + "\n" : lines[n].substr(0, kColumns) + " ...\n";
+  if (to < lines.size()) out += fmt::format("... {} lines more\n", lines.size() - to);
+  return out;
+}
+
 }  // namespace
 
 LoopRef::LoopRef(std::string_view text) : name(text) {
@@ -110,7 +130,7 @@ std::string Schedule::message(const Primitive& primitive, const Refusal& refusal
   }
   out += indented(refusal.hint, "  try: ");
   const std::string tree = tenon::print(program_, {.mark_loop = refusal.loop});
-  return out + indented(tree, refusal.loop.empty() ? "  " : " ");
+  return out + indented(excerpt(tree), refusal.loop.empty() ? "  " : " ");
 }
 
 void Schedule::remember(const Primitive& primitive, const Program& before) {

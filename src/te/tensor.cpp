@@ -3,6 +3,11 @@
 #include <tenon/support/text.h>
 #include <tenon/te/te.h>
 
+#include <algorithm>
+#include <unordered_set>
+
+#include "arith/simplify.h"
+
 namespace tenon {
 namespace {
 
@@ -120,6 +125,55 @@ void check_value(const std::string& name, const std::vector<Axis>& axes, const E
       name, unknown.name(), join(names)));
 }
 
+/// Refuses a read outside of its tensor that happens for certain: every point is reached (no
+/// select, no condition around it) and the index is linear in the axes, so its ends are attained.
+///   y[i] = x[i + 1], i < 8, x of 8   ->   refused: index 8
+void check_reads(const std::string& name, const Expr& e, Simplifier& ranges,
+                 std::unordered_set<const ExprNode*>& seen) {
+  if (!e.defined() || !seen.insert(e.get()).second) return;
+  if (auto* s = e.as<Select>()) return check_reads(name, s->condition, ranges, seen);
+  if (e.as<Let>()) return;
+  if (auto* r = e.as<Reduce>()) {
+    if (r->condition.defined()) return;
+    for (const Axis& axis : r->axes) {
+      const auto extent = as_int(axis.extent);
+      if (extent == 0) return;
+      if (extent) ranges.set_range(axis.var, Interval::extent(*extent));
+    }
+  }
+  if (auto* l = e.as<Load>()) {
+    for (size_t d = 0; d < l->indices.size(); ++d) {
+      const auto extent = as_int(l->buffer->shape[d]);
+      const Affine form = ranges.affine(l->indices[d]);
+      const bool linear = std::all_of(form.terms.begin(), form.terms.end(), [&](const auto& t) {
+        return t.atom.template as<VarRef>() && ranges.bounds(t.atom).bounded();
+      });
+      const Interval all = ranges.bounds(form);
+      if (!extent || !linear || !all.bounded() || all.within(0, *extent - 1)) continue;
+      throw UserError(
+          fmt::format("compute \"{}\": \"{}\" is read outside: index {}, {}, runs over {}, and "
+                      "dimension {} has extent {}\n"
+                      "  try: select(condition, the read, another value), or axes that stay inside",
+                      name, l->buffer->name, d, print(l->indices[d]), print(all), d, *extent));
+    }
+  }
+  map_children(e, [&](const Expr& child) {
+    check_reads(name, child, ranges, seen);
+    return child;
+  });
+}
+
+void check_reads(const std::string& name, const std::vector<Axis>& axes, const Expr& value) {
+  Simplifier ranges;
+  for (const Axis& axis : axes) {
+    const auto extent = as_int(axis.extent);
+    if (extent == 0) return;
+    if (extent) ranges.set_range(axis.var, Interval::extent(*extent));
+  }
+  std::unordered_set<const ExprNode*> seen;
+  check_reads(name, value, ranges, seen);
+}
+
 }  // namespace
 
 int64_t Tensor::extent(int d) const {
@@ -168,7 +222,10 @@ std::vector<Tensor> compute_tuple(std::string name, std::vector<Axis> axes,
   if (name.empty()) throw UserError("compute: a tensor needs a name");
   if (values.empty()) throw UserError(fmt::format("compute \"{}\": no value is given", name));
   check_axes(name, axes);
-  for (const Expr& value : values) check_value(name, axes, value);
+  for (const Expr& value : values) {
+    check_value(name, axes, value);
+    check_reads(name, axes, value);
+  }
   auto formula = std::make_shared<Formula>();
   std::vector<Tensor> tensors;
   for (size_t n = 0; n < values.size(); ++n) {

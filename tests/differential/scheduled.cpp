@@ -104,3 +104,21 @@ TEST_CASE("a vectorised stencil with padding agrees with the interpreter") {
     }
   }
 }
+
+TEST_CASE("elements of a register buffer that a guard leaves out need not exist") {
+  const Tensor x = input("X", i64, {9, 5});
+  const Axis i("i", 10), j("j", 6), y("y", 9), z("z", 5);
+  const Expr inside = Expr(i) >= 1 && Expr(i) < 10 && Expr(j) >= 1 && Expr(j) < 6;
+  const Tensor p = compute("P", {i, j}, select(inside, x(i - 1, j - 1), int_imm(0)));
+  const Tensor c = compute("C", {y, z}, p(y, z) + p(y + 1, z) * p(y, z + 1));
+  const Program plain = make_program("p", {c});
+  for (const Target& target : runnable_targets()) {
+    Schedule s(plain, target);
+    s["C"].split("y", 8);
+    s["P"].compute_at("C", "y.i");
+    s["P"].cache_read("X", "i");
+    s.set_scope("X.cache", Scope::reg);
+    compare(plain, s.program(), target, 0, GuardAt::end);
+    compare(plain, s.program(), target, 0, GuardAt::start);
+  }
+}

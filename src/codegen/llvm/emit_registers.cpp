@@ -5,6 +5,12 @@
 
 namespace tenon {
 
+// Unrolled code may name elements outside of the buffer, but only where a guard or a select leaves
+// them out: they read as 0 and are not written.
+bool Emitter::holds(const Home& h, int64_t element) {
+  return element >= 0 && element / h.part_lanes < static_cast<int64_t>(h.parts.size());
+}
+
 std::vector<int64_t> Emitter::register_indices(const BufferNode& b, const Expr& index, int lanes) {
   std::vector<int64_t> at(lanes);
   if (const auto form = lane_form(index);
@@ -34,18 +40,17 @@ llvm::Value* Emitter::read_register(const BufferNode& b, const std::vector<int64
   const Home& h = home(b);
   const int lanes = static_cast<int>(at.size());
   llvm::Type* part_type = value_type({b.dtype, h.part_lanes});
-  auto part = [&](int64_t element) {
-    const int64_t number = element / h.part_lanes;
-    TENON_CHECK(element >= 0 && number < static_cast<int64_t>(h.parts.size()),
-                "element {} of register buffer \"{}\"", element, b.name);
-    return builder_.CreateLoad(part_type, h.parts[number]);
+  auto part = [&](int64_t element) -> llvm::Value* {
+    if (!holds(h, element)) return llvm::Constant::getNullValue(part_type);
+    return builder_.CreateLoad(part_type, h.parts[element / h.part_lanes]);
   };
   bool whole = lanes == h.part_lanes && at[0] % lanes == 0;
   for (int i = 0; whole && i < lanes; ++i) whole = at[i] == at[0] + i;
   if (whole) return part(at[0]);
   auto element = [&](int64_t i) -> llvm::Value* {
     llvm::Value* value = part(i);
-    return h.part_lanes == 1 ? value : builder_.CreateExtractElement(value, i % h.part_lanes);
+    if (h.part_lanes == 1) return value;
+    return builder_.CreateExtractElement(value, holds(h, i) ? i % h.part_lanes : 0);
   };
   if (lanes == 1) return element(at[0]);
   llvm::Value* result = llvm::PoisonValue::get(value_type({b.dtype, lanes}));
@@ -57,22 +62,17 @@ void Emitter::write_register(const BufferNode& b, const std::vector<int64_t>& at
                              llvm::Value* value) {
   const Home& h = home(b);
   const int lanes = static_cast<int>(at.size());
-  auto part = [&](int64_t element) {
-    const int64_t number = element / h.part_lanes;
-    TENON_CHECK(element >= 0 && number < static_cast<int64_t>(h.parts.size()),
-                "element {} of register buffer \"{}\"", element, b.name);
-    return h.parts[number];
-  };
-  bool whole = lanes == h.part_lanes && at[0] % lanes == 0;
+  bool whole = lanes == h.part_lanes && at[0] % lanes == 0 && holds(h, at[0]);
   for (int i = 0; whole && i < lanes; ++i) whole = at[i] == at[0] + i;
   if (whole) {
-    builder_.CreateStore(value, part(at[0]));
+    builder_.CreateStore(value, h.parts[at[0] / h.part_lanes]);
     return;
   }
   llvm::Type* part_type = value_type({b.dtype, h.part_lanes});
   for (int i = 0; i < lanes; ++i) {
+    if (!holds(h, at[i])) continue;
     llvm::Value* element = lanes == 1 ? value : builder_.CreateExtractElement(value, i);
-    llvm::AllocaInst* place = part(at[i]);
+    llvm::AllocaInst* place = h.parts[at[i] / h.part_lanes];
     if (h.part_lanes > 1) {
       llvm::Value* old = builder_.CreateLoad(part_type, place);
       element = builder_.CreateInsertElement(old, element, at[i] % h.part_lanes);

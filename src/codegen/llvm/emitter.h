@@ -133,6 +133,7 @@ class Emitter {
   void store_atomic(const Store& n);
   void update_atomically(DType t, BinaryOp op, llvm::Value* pointer, llvm::Value* operand);
   void note_alias(llvm::Instruction* access, const BufferNode& b);
+  static bool holds(const Home& h, int64_t element);
   std::vector<int64_t> register_indices(const BufferNode& b, const Expr& index, int lanes);
   llvm::Value* read_register(const BufferNode& b, const std::vector<int64_t>& at);
   void write_register(const BufferNode& b, const std::vector<int64_t>& at, llvm::Value* value);

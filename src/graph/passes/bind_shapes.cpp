@@ -13,7 +13,16 @@ std::string declared_text(const Value& value) {
   std::vector<std::string> parts;
   for (const Dim& dim : *value.dims)
     parts.push_back(dim.known() ? fmt::format("{}", dim.extent) : dim.symbol);
-  return parts.empty() ? "scalar" : join(parts, "x");
+  return parts.empty() ? "scalar" : "[" + join(parts, ", ") + "]";
+}
+
+/// "1x3x48x192" with a ? for each extent that is open.
+std::string shape_pattern(const Value& value) {
+  if (!value.dims) return "1x3x48x192";
+  std::vector<std::string> parts;
+  for (const Dim& dim : *value.dims)
+    parts.push_back(dim.known() ? fmt::format("{}", dim.extent) : "?");
+  return join(parts, "x");
 }
 
 ValueId find_input(const Graph& graph, const std::string& name) {
@@ -65,18 +74,20 @@ void apply_symbols(Value& value, const Symbols& symbols) {
 }
 
 void check_all_bound(const Graph& graph) {
-  std::vector<std::string> open;
+  std::vector<std::string> open, options;
   for (ValueId id : graph.inputs) {
     const Value& value = graph.value(id);
     const bool bound = value.dims && std::all_of(value.dims->begin(), value.dims->end(),
                                                  [](const Dim& dim) { return dim.known(); });
-    if (!bound) open.push_back(fmt::format("{} ({})", value.name, declared_text(value)));
+    if (bound) continue;
+    open.push_back(fmt::format("{} ({})", value.name, declared_text(value)));
+    options.push_back(fmt::format("--shape {}={}", value.name, shape_pattern(value)));
   }
   if (!open.empty())
     throw UserError(fmt::format(
         "model \"{}\": the shape of {} is open; every extent must be known before compiling\n"
-        "  try: --shape {}=1x3x48x192 (with the extents you need)",
-        graph.name, join(open), graph.value(graph.inputs[0]).name));
+        "  try: {} (a number for each ?)",
+        graph.name, join(open), join(options, " ")));
 }
 
 }  // namespace

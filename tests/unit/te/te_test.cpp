@@ -162,6 +162,20 @@ TEST_CASE("a chain of 1000 tensors becomes 1000 stages") {
   CHECK(stage_paths(make_program("chain", {t}).body).size() == 1000);
 }
 
+TEST_CASE("a read that is outside for certain is refused where it is written") {
+  const Tensor x = input("x", f32, {8});
+  const Axis i("i", 8), j("j", 9), k("k", 3), none("none", 0);
+  CHECK_THROWS_WITH(compute("y", {j}, x(j)),
+                    Contains("\"x\" is read outside: index 0, j, runs over [0, 8]") &&
+                        Contains("dimension 0 has extent 8"));
+  CHECK_THROWS_WITH(compute("y", {i}, x(i - 1) * 2.0), Contains("runs over [-1, 6]"));
+  CHECK_THROWS_WITH(compute("y", {i}, sum(x(i + k), k)), Contains("runs over [0, 9]"));
+  CHECK_NOTHROW(compute("y", {i}, select(i > 0, x(i - 1), 0.0)));
+  CHECK_NOTHROW(compute("y", {j}, x(min(j, 7))));
+  CHECK_NOTHROW(compute("y", {i}, reduce(sum_combiner(f32), {x(i + k)}, {k}, {}, i + k < 8)));
+  CHECK_NOTHROW(compute("y", {j, none}, x(j)));
+}
+
 TEST_CASE("errors of formulas say what is wrong") {
   Tensor A = input("A", f32, {4, 6});
   Axis i("i", 4), j("j", 6), k("k", 6);
