@@ -289,3 +289,22 @@ TEST_CASE("traces that are not traces") {
   CHECK_THROWS_WITH(trace_from_json(R"([{"step":"unroll","stage":"C","loop":"i","by":2}])"),
                     Contains("unroll has no field \"by\""));
 }
+
+TEST_CASE("the message about a step of a long program shows only the part around the loop") {
+  Tensor t = input("x", i64, {70});
+  for (int n = 0; n < 40; ++n) {
+    const Axis a("a", 69 - n);
+    t = compute(fmt::format("f{}", n), {a}, t(a) + t(a + 1));
+  }
+  Schedule s(make_program("long", {t}), Target::host());
+  try {
+    s["f20"].split("a", 0);
+    FAIL("accepted");
+  } catch (const ScheduleError& e) {
+    const std::string text = e.what();
+    CHECK(text.find("lines before") != std::string::npos);
+    CHECK(text.find("lines more") != std::string::npos);
+    CHECK(text.find("f20[a] = f19[a] + f19[a+1]") != std::string::npos);
+    CHECK(std::count(text.begin(), text.end(), '\n') < 90);
+  }
+}
