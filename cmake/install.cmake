@@ -1,24 +1,28 @@
-# What users get: one shared library with LLVM inside and only tenon's symbols visible, the command, the measuring
-# program, headers and a CMake package. Configure with -DTENON_INSTALL=ON (it wants -DTENON_STATIC_LLVM=ON).
+# What users get: one shared library with LLVM inside and only tenon's symbols visible, the command and the measuring
+# program (both on that library), headers, a CMake package and the shipped tuning logs. Configure with
+# -DTENON_INSTALL=ON -DTENON_STATIC_LLVM=ON, as scripts/install.sh does.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY TENON_ROOMS)
 
-file(WRITE ${PROJECT_BINARY_DIR}/empty.cpp "")
-add_library(tenon SHARED ${PROJECT_BINARY_DIR}/empty.cpp)
-set_target_properties(tenon PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
-list(JOIN rooms "," room_list)
-target_link_libraries(tenon PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${room_list}>")
+# Every object of every room, whether the library itself needs it or not; the rooms bring what they link.
+list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE room_objects)
+add_library(tenon SHARED ${room_objects})
+set_target_properties(tenon PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/tenon.map)
+target_link_libraries(tenon PRIVATE ${rooms})
 target_link_options(tenon PRIVATE
-  -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/tenon.map -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,-Bsymbolic)
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/tenon.map -Wl,--gc-sections -Wl,-Bsymbolic -Wl,--no-undefined)
 target_include_directories(tenon INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(tenon INTERFACE fmt::fmt)
 target_compile_features(tenon INTERFACE cxx_std_20)
+set_target_properties(tenon_command tenon-runner PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 install(TARGETS tenon EXPORT tenonTargets)
+install(TARGETS tenon_command tenon-runner RUNTIME)
 install(DIRECTORY include/tenon TYPE INCLUDE)
-install(TARGETS tenon_command tenon_runner RUNTIME)
+install(DIRECTORY tuning_logs/shipped/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/tuning_logs OPTIONAL)
 install(EXPORT tenonTargets NAMESPACE tenon:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)
 configure_package_config_file(cmake/tenonConfig.cmake.in ${PROJECT_BINARY_DIR}/tenonConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)

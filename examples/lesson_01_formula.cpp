@@ -1,7 +1,8 @@
 // Lesson 1: a formula and its loops.
 //
-// An operator is written as a formula: axes, and what each element is. Nothing says how the loops run; the plain
-// loop nest it stands for is the *unscheduled* program, which can be printed, compiled and called.
+// An operator is written as a formula: axes, and what each element is. Nothing says how the loops
+// run; the plain loop nest it stands for is the *unscheduled* program, which can be printed,
+// compiled and called.
 #include <tenon/tenon.h>
 
 #include <cstdio>

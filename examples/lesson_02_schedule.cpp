@@ -1,7 +1,7 @@
 // Lesson 2: scheduling by hand.
 //
-// Every step rewrites the loop tree and is checked: what is not legal is refused in words, and what is legal never
-// changes the result.
+// Every step rewrites the loop tree and is checked: what is not legal is refused in words, and what
+// is legal never changes the result.
 #include <tenon/tenon.h>
 
 #include <cstdio>
@@ -19,8 +19,12 @@ int main() {
   auto [io, ii] = s.split(i, 6);
   auto [jo, ji] = s.split(j, 64);
   s.reorder({io, jo, k, ii, ji}).parallel(io);
-  s.cache_write(jo, {.scope = Scope::reg});
+  // The tile of C that one iteration of jo computes lives in registers; `made.store` writes it out.
+  // Registers hold whole vectors, so each stage that touches the tile runs vectorised along the
+  // same axis.
+  const CacheWriteStages made = s.cache_write(jo, {.scope = Scope::reg});
   s["C"].unroll(ii).vectorize(ji);
+  s[made.store].unroll("i").vectorize("j");
   std::printf("%s\n", s.print().c_str());
   std::printf("the same schedule as C++:\n%s\n", to_cpp(s.trace()).c_str());
 

@@ -1,7 +1,8 @@
 // Lesson 3: tuning a matmul.
 //
-// A template leaves numbers open as knobs; the tuner measures candidates on this machine, checks their results and
-// keeps every trial in a log. Run it twice: the second run goes on where the first stopped.
+// A template leaves numbers open as knobs; the tuner measures candidates on this machine, checks
+// their results and keeps every trial in a log. Run it twice: the second run goes on where the
+// first stopped.
 #include <tenon/tenon.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Lesson 4: importing and running a network.
 //
-//   lesson_04_network model.onnx x=1x3x48x192
+//   lesson_04_network small.onnx x=1x2x6x6
 #include <tenon/tenon.h>
 
 #include <cstdio>
@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
     tune(net, {.time_s = 5, .log = "tuning_logs/lesson_04.jsonl"});
     auto out = net.run({{name, random(f32, shape)}});
     for (const auto& [output, array] : out) {
-      std::printf("%s: %lld elements, the first is %f\n", output.c_str(), static_cast<long long>(array.size()),
-                  array.to_doubles().at(0));
+      std::printf("%s: %lld elements, the first is %f\n", output.c_str(),
+                  static_cast<long long>(array.size()), array.to_doubles().at(0));
     }
     return 0;
   } catch (const Error& e) {
