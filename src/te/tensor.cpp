@@ -11,6 +11,43 @@
 namespace tenon {
 namespace {
 
+/// So many points fit 64-bit index arithmetic with room to spare.
+constexpr int64_t kMostPoints = int64_t{1} << 56;
+
+/// Refuses extents whose product, empty ones aside, would overflow what is computed from them.
+void check_points(const std::string& where, const std::vector<Expr>& extents) {
+  int64_t points = 1;
+  for (const Expr& e : extents) {
+    const std::optional<int64_t> extent = as_int(e);
+    if (!extent || *extent <= 0) continue;
+    if (__builtin_mul_overflow(points, *extent, &points) || points > kMostPoints) {
+      std::vector<std::string> parts;
+      for (const Expr& part : extents) parts.push_back(print(part));
+      throw UserError(
+          fmt::format("{}: extents of {} are too many points; at most 2^56 can be counted", where,
+                      join(parts, " x ")));
+    }
+  }
+}
+
+std::vector<Expr> extents_of(const std::vector<Axis>& axes) {
+  std::vector<Expr> extents;
+  for (const Axis& axis : axes) extents.push_back(axis.extent);
+  return extents;
+}
+
+/// The points of each reduction, over all points of the formula.
+void check_reductions(const std::string& name, const std::vector<Axis>& axes, const Expr& value) {
+  walk(value, [&](const Expr& e) {
+    if (const Reduce* reduce = e.as<Reduce>()) {
+      std::vector<Expr> extents = extents_of(axes);
+      for (const Axis& axis : reduce->axes) extents.push_back(axis.extent);
+      check_points(fmt::format("compute \"{}\"", name), extents);
+    }
+    return true;
+  });
+}
+
 Tensor outside_tensor(std::string name, DType dtype, const std::vector<int64_t>& shape,
                       ParamRole role) {
   if (name.empty()) throw UserError("input: a tensor needs a name");
@@ -21,6 +58,7 @@ Tensor outside_tensor(std::string name, DType dtype, const std::vector<int64_t>&
                                   shape_text(shape)));
     extents.push_back(int_imm(extent));
   }
+  check_points(fmt::format("input \"{}\"", name), extents);
   auto origin = std::make_shared<Formula>();
   origin->name = name;
   origin->role = role;
@@ -222,8 +260,10 @@ std::vector<Tensor> compute_tuple(std::string name, std::vector<Axis> axes,
   if (name.empty()) throw UserError("compute: a tensor needs a name");
   if (values.empty()) throw UserError(fmt::format("compute \"{}\": no value is given", name));
   check_axes(name, axes);
+  check_points(fmt::format("compute \"{}\"", name), extents_of(axes));
   for (const Expr& value : values) {
     check_value(name, axes, value);
+    check_reductions(name, axes, value);
     check_reads(name, axes, value);
   }
   auto formula = std::make_shared<Formula>();

@@ -191,6 +191,12 @@ TEST_CASE("errors of formulas say what is wrong") {
   CHECK_THROWS_WITH(compute("C", {i}, Expr()), Contains("the value is undefined"));
   CHECK_THROWS_WITH(compute("C", {Axis("i", -1)}, float_imm(1)), Contains("extent -1"));
   CHECK_THROWS_WITH(input("A", f32, {3, -2}), Contains("extents are 0 or more"));
+  CHECK_THROWS_WITH(input("A", f32, {int64_t{1} << 40, 0, int64_t{1} << 20}),
+                    Contains("too many points; at most 2^56"));
+  Axis far("far", INT64_MAX), row("row", int64_t{1} << 30), column("column", int64_t{1} << 30);
+  CHECK_THROWS_WITH(compute("B", {far}, cast(f32, far)), Contains("compute \"B\": extents of"));
+  CHECK_THROWS_WITH(compute("C", {row}, sum(cast(f32, column), column)),
+                    Contains("too many points"));
   CHECK_THROWS_WITH(sum(A(i, k), std::vector<Axis>{}), Contains("no axis to reduce over"));
   CHECK_THROWS_WITH(any(A(i, k), {k}), Contains("combines bools"));
   CHECK_THROWS_WITH(make_program("p", {}), Contains("no output is given"));
