@@ -21,6 +21,9 @@ std::optional<std::vector<int64_t>> parse_shape(const std::string& text) {
   return shape;
 }
 
+/// The product of two arguments still fits an i64.
+constexpr int64_t kMostNumber = int64_t{1} << 31;
+
 std::string list_args(const std::vector<KernelArg>& known) {
   std::string text;
   for (const KernelArg& arg : known)
@@ -37,9 +40,14 @@ void check_value(const std::string& kernel, const KernelArg& arg, const std::str
     const auto number = parse_int(value);
     if (!number) throw UserError(fmt::format("{}: \"{}\" is not a whole number", where, value));
     if (*number < arg.low) throw UserError(fmt::format("{}: must be at least {}", where, arg.low));
+    if (*number > kMostNumber)
+      throw UserError(fmt::format("{}: must be at most {}", where, kMostNumber));
   } else if (arg.kind == Kind::shape) {
-    if (!parse_shape(value))
-      throw UserError(fmt::format("{}: a shape looks like 64x56x56, or scalar", where));
+    const auto shape = parse_shape(value);
+    if (!shape) throw UserError(fmt::format("{}: a shape looks like 64x56x56, or scalar", where));
+    for (int64_t extent : *shape)
+      if (extent > kMostNumber)
+        throw UserError(fmt::format("{}: extents are at most {}", where, kMostNumber));
   } else if (!arg.words.empty() &&
              std::find(arg.words.begin(), arg.words.end(), value) == arg.words.end()) {
     const auto near = nearest_names(value, arg.words);

@@ -28,6 +28,7 @@ TEST_CASE("wrong arguments are named with what exists") {
                     Contains("matmul: missing k") && Contains("columns of A"));
   CHECK_THROWS_WITH(parse({"m=3", "n=4", "k=x"}), Contains("\"x\" is not a whole number"));
   CHECK_THROWS_WITH(parse({"m=-3"}), Contains("must be at least 0"));
+  CHECK_THROWS_WITH(parse({"m=9223372036854775807"}), Contains("must be at most 2147483648"));
   CHECK_THROWS_WITH(parse({"m=3", "m=4"}), Contains("\"m\" is given twice"));
   CHECK_THROWS_WITH(parse({"typ=f32"}), Contains("unknown argument \"typ\"; did you mean type"));
   CHECK_THROWS_WITH(parse({"m"}), Contains("\"m\" is not NAME=VALUE"));
