@@ -69,7 +69,7 @@ const std::map<std::string, Unary> kUnary = {
 
 class Plain {
  public:
-  Plain(const Graph& graph, const Node& node) : graph_(graph), node_(node) {
+  Plain(const Graph& graph, const Node& node) : node_(node) {
     for (ValueId id : node.inputs) {
       const Array& array = *graph.value(id).constant;
       inputs_.push_back({array.to_doubles(), array.shape()});
@@ -202,7 +202,6 @@ class Plain {
            in(2, i);
   }
 
-  const Graph& graph_;
   const Node& node_;
   std::vector<Operand> inputs_;
   Shape shape_;
