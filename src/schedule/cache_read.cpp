@@ -27,7 +27,8 @@ void check_layout(const std::vector<LayoutDim>& layout, size_t rank, const std::
       if (next > 0 && !ends) next *= l.modulo;
     }
     if (parts.empty() || next < 1)
-      refuse(fmt::format("the layout does not store dimension {} of {} exactly once: its parts "
+      refuse(Rule::layout_parts,
+             fmt::format("the layout does not store dimension {} of {} exactly once: its parts "
                          "must be index % a, "
                          "(index // a) % b, ..., index // (a*b...)",
                          d, buffer),
@@ -36,7 +37,8 @@ void check_layout(const std::vector<LayoutDim>& layout, size_t rank, const std::
   }
   for (const LayoutDim& l : layout)
     if (l.dim < 0 || l.dim >= static_cast<int>(rank))
-      refuse(fmt::format("the layout names dimension {} of {}, which has {}", l.dim, buffer, rank));
+      refuse(Rule::layout_dimension,
+             fmt::format("the layout names dimension {} of {}, which has {}", l.dim, buffer, rank));
 }
 
 /// The producer's axis names, else those of the reader's axes that index the dimensions, else d0,
@@ -101,7 +103,8 @@ void check_computed(const Program& program, const StagePath& reader, const LoopB
   const LoopBox there = exact_box(writers.back(), lives_in);
   for (const Expr& c : there.conditions)
     if (!holds_in(box.conditions, c))
-      refuse(fmt::format("{} is computed only where {}, and \"{}\" is not known to run only there",
+      refuse(Rule::cache_read_where,
+             fmt::format("{} is computed only where {}, and \"{}\" is not known to run only there",
                          buffer->name, print(c), reader.stage->name),
              "cache it at another loop", mark);
   Simplifier math = math_for(reader);
@@ -110,7 +113,8 @@ void check_computed(const Program& program, const StagePath& reader, const LoopB
     const Interval apart = bounds(box.dims[d].min - there.dims[d].min, math, guards);
     const auto have = as_int(there.dims[d].extent), need = as_int(box.dims[d].extent);
     if (have && need && apart.bounded() && *apart.min >= 0 && *apart.max + *need <= *have) continue;
-    refuse(fmt::format("only a part of {} is computed there, and it cannot be proved that "
+    refuse(Rule::cache_read_part,
+           fmt::format("only a part of {} is computed there, and it cannot be proved that "
                        "dimension {} of the copy lies "
                        "inside it",
                        buffer->name, d),
@@ -125,7 +129,8 @@ void check_complete(const Program& program, const StagePath& reader, const Buffe
   bool after = false;
   for (const StagePath& p : stage_paths(program.body)) {
     if (after && writes(*p.stage, buffer) && !p.loops.empty() && is_under(reader, p.loops[0]))
-      refuse(fmt::format("stage \"{}\" writes {} after stage \"{}\" has read it, in one loop",
+      refuse(Rule::cache_read_incomplete,
+             fmt::format("stage \"{}\" writes {} after stage \"{}\" has read it, in one loop",
                          p.stage->name, buffer->name, reader.stage->name),
              {}, mark);
     after = after || p.stage->name == reader.stage->name;
@@ -160,7 +165,8 @@ void check_not_written_inside(const Program& program, const StagePath& path, siz
                                           : path.loops[0];
   for (const StagePath& w : writers_of(program, buffer))
     if (w.stage->name == path.stage->name || (place && is_under(w, place)))
-      refuse(fmt::format("stage \"{}\" writes {} under the same loop, so a copy made at its top "
+      refuse(Rule::cache_read_stale,
+             fmt::format("stage \"{}\" writes {} under the same loop, so a copy made at its top "
                          "would be stale",
                          w.stage->name, buffer->name),
              w.stage->name == path.stage->name ? "use cache_write for what a stage writes"
@@ -180,11 +186,13 @@ Program CacheRead::apply(const Program& program, const Target& target) const {
   const bool with_init = !runs_reduction_outside(path, first);
   const std::vector<std::vector<Expr>> loads = loads_of(*path.stage, from, with_init);
   check_not_written_inside(program, path, first, from, mark);
-  if (loads.empty()) refuse(fmt::format("stage \"{}\" does not read {}", stage, buffer), {}, mark);
+  if (loads.empty())
+    refuse(Rule::cache_read_unread, fmt::format("stage \"{}\" does not read {}", stage, buffer), {},
+           mark);
   if (first > 0) check_not_vectorized(path, first - 1, "a copy");
   check_layout(layout, from->shape.size(), buffer);
   if (scope == Scope::shared || scope == Scope::local)
-    refuse(fmt::format("target {} has no {} memory", target.name, name(scope)),
+    refuse(Rule::scope_missing, fmt::format("target {} has no {} memory", target.name, name(scope)),
            "use Scope::global or Scope::reg", mark);
 
   BoxBuilder builder(from->shape);

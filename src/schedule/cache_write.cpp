@@ -21,7 +21,8 @@ void check_alone(const Program& program, const StagePath& path, const For* place
     for (const StagePath& other : stage_paths(program.body)) {
       if (other.stage == path.stage || !is_under(other, place)) continue;
       if (reads(*other.stage, b) || writes(*other.stage, b))
-        refuse(fmt::format("stage \"{}\" also touches {} under loop \"{}\"", other.stage->name,
+        refuse(Rule::cache_write_shared_box,
+               fmt::format("stage \"{}\" also touches {} under loop \"{}\"", other.stage->name,
                            b->name, place->var.name()),
                "use cache_write before other stages are placed there", mark);
     }
@@ -82,10 +83,11 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
       std::count_if(old.axes.begin(), old.axes.end(), [](const AxisBinding& b) {
         return b.kind == AxisKind::spatial;
       }) != static_cast<int64_t>(old.indices.size()))
-    refuse(fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage), {},
+    refuse(Rule::cache_write_indices,
+           fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage), {},
            mark);
   if (scope == Scope::shared || scope == Scope::local)
-    refuse(fmt::format("target {} has no {} memory", target.name, name(scope)),
+    refuse(Rule::scope_missing, fmt::format("target {} has no {} memory", target.name, name(scope)),
            "use Scope::global or Scope::reg", mark);
   LoopBox box = exact_box(path, first);
   // Where a guard on the reduction fails for the whole iteration, nothing happens to the elements.
@@ -95,7 +97,8 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
   const std::vector<const For*> reductions = enclosing_reductions(path, first);
   for (const For* l : reductions)
     if (!old.init.empty() && extent_of(*l).value_or(0) < 1)
-      refuse(fmt::format(
+      refuse(Rule::cache_write_empty,
+             fmt::format(
                  "the reduction loop \"{}\" outside may be empty, and then nothing would write {}",
                  l->var.name(), old.outputs[0]->name),
              "decompose_reduction first", mark);

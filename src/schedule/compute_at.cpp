@@ -9,20 +9,23 @@ void check_producer(const Program& program, const StagePath& producer) {
   const Stage& stage = *producer.stage;
   for (const Buffer& b : stage.outputs) {
     if (is_output(program, b))
-      refuse(fmt::format(
+      refuse(Rule::compute_at_output,
+             fmt::format(
                  "{} is an output of the program; compute_at moves a producer into its readers",
                  b->name),
              "use reverse_compute_at to put it at the end of a loop of what it reads");
     if (writers_of(program, b).size() != 1)
-      refuse(fmt::format("another stage also writes {}", b->name),
+      refuse(Rule::compute_at_two_writers, fmt::format("another stage also writes {}", b->name),
              "compute_at before decompose_reduction");
   }
   if (stage.combiner && stage.init.empty())
-    refuse(fmt::format("the init of \"{}\" is a stage of its own", stage.name),
+    refuse(Rule::compute_at_init,
+           fmt::format("the init of \"{}\" is a stage of its own", stage.name),
            "compute_at before decompose_reduction");
   check_plain(producer, "compute_at");
   if (!indexed_by_axes(stage))
     refuse(
+        Rule::compute_at_indices,
         fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name));
 }
 
@@ -40,7 +43,8 @@ size_t first_inside(const StagePath& reader, const For* at, const Buffer& buffer
     });
   for (; n < reader.loops.size(); ++n) {
     if (in_init && binds_reduce(*reader.stage, reader.loops[n]->var))
-      refuse(fmt::format("the init of \"{}\" reads {} above its reduction loop \"{}\"",
+      refuse(Rule::compute_at_init_above,
+             fmt::format("the init of \"{}\" reads {} above its reduction loop \"{}\"",
                          reader.stage->name, buffer->name, reader.loops[n]->var.name()),
              "choose a loop outside it", full_name(reader, n));
     if (reader.loops[n] == at) return n + 1;
@@ -53,7 +57,8 @@ LoopBox region(const Program& program, const Stage& producer, const For* at) {
   for (const Buffer& b : producer.outputs)
     for (const StagePath& reader : readers_of(program, b)) {
       if (!is_under(reader, at))
-        refuse(fmt::format("stage \"{}\" reads {} outside loop \"{}\"", reader.stage->name, b->name,
+        refuse(Rule::compute_at_reader_outside,
+               fmt::format("stage \"{}\" reads {} outside loop \"{}\"", reader.stage->name, b->name,
                            at->var.name()),
                "choose a loop that all readers share, or leave the stage where it is");
       builder.add(reader, first_inside(reader, at, b), loads_of(*reader.stage, b, true));
@@ -72,13 +77,15 @@ Program ComputeAt::apply(const Program& program, const Target&) const {
   const std::string mark = full_name(consumer, at);
   check_producer(program, producer);
   if (is_under(producer, place))
-    refuse(fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
+    refuse(Rule::compute_at_already,
+           fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
            "name a loop of a stage that reads it", mark);
   check_not_vectorized(consumer, at, "computing a stage");
   const LoopBox box = region(program, *producer.stage, place);
   for (const Buffer& b : inputs_of(*producer.stage))
     if (!exists_at(program, place->var, b))
-      refuse(fmt::format("stage \"{}\" reads {}, which does not exist at loop \"{}\"", stage,
+      refuse(Rule::compute_at_input_missing,
+             fmt::format("stage \"{}\" reads {}, which does not exist at loop \"{}\"", stage,
                          b->name, loop),
              {}, mark);
 

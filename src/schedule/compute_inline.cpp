@@ -1,4 +1,5 @@
 #include <tenon/schedule/stage_primitives.h>
+#include <tenon/support/error.h>
 
 #include <algorithm>
 
@@ -22,17 +23,21 @@ int64_t count_nodes(const Stage& stage) {
 
 void check_producer(const Program& program, const Stage& stage) {
   if (stage.combiner)
-    refuse(fmt::format("stage \"{}\" is a reduction; only a map can be inlined", stage.name),
+    refuse(Rule::inline_reduction,
+           fmt::format("stage \"{}\" is a reduction; only a map can be inlined", stage.name),
            "compute it at a loop of its reader");
   for (const Buffer& b : stage.outputs) {
     if (is_output(program, b))
-      refuse(fmt::format("{} is an output of the program; an output is never inlined", b->name));
+      refuse(Rule::inline_output,
+             fmt::format("{} is an output of the program; an output is never inlined", b->name));
     if (writers_of(program, b).size() != 1)
-      refuse(fmt::format("another stage also writes {}; inlining \"{}\" would lose it", b->name,
+      refuse(Rule::inline_two_writers,
+             fmt::format("another stage also writes {}; inlining \"{}\" would lose it", b->name,
                          stage.name));
   }
   if (!indexed_by_axes(stage) || stage.indices.size() != stage.axes.size())
     refuse(
+        Rule::inline_indices,
         fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name),
         "inline before the stages that caches make");
 }
@@ -44,7 +49,8 @@ void check_order(const Program& program, const Stage& stage) {
     if (p.stage->name == stage.name) return;
     for (const Buffer& b : stage.outputs)
       if (reads(*p.stage, b))
-        refuse(fmt::format("stage \"{}\" reads {} before \"{}\" writes it again", p.stage->name,
+        refuse(Rule::inline_order,
+               fmt::format("stage \"{}\" reads {} before \"{}\" writes it again", p.stage->name,
                            b->name, stage.name));
   }
 }
@@ -56,6 +62,7 @@ Stage inlined(const Stage& reader, const Stage& producer) {
     if (!l) return e;
     const auto found = std::find(producer.outputs.begin(), producer.outputs.end(), l->buffer);
     if (found == producer.outputs.end()) return e;
+    TENON_CHECK(l->indices.size() <= producer.axes.size(), "{} has too few axes", producer.name);
     VarMap at;
     for (size_t d = 0; d < l->indices.size(); ++d)
       at.emplace(producer.axes[d].axis.var, l->indices[d]);
@@ -80,9 +87,10 @@ Program ComputeInline::apply(const Program& program, const Target&) const {
     for (const StagePath& reader : readers_of(program, b))
       for (const Buffer& input : inputs_of(producer))
         if (!exists_for(program, reader.stage->name, input))
-          refuse(fmt::format(
-              "stage \"{}\" reads {}, which does not exist where its reader \"{}\" stands", stage,
-              input->name, reader.stage->name));
+          refuse(Rule::inline_input_missing,
+                 fmt::format(
+                     "stage \"{}\" reads {}, which does not exist where its reader \"{}\" stands",
+                     stage, input->name, reader.stage->name));
   out.body = replace_stage(program.body, stage, [](const Stage&) { return Stmt(); });
   for (const Buffer& b : producer.outputs) out.body = drop_allocate(out.body, b);
   out.body = map_stages(out.body, [&](const Stage& s) {
@@ -91,7 +99,8 @@ Program ComputeInline::apply(const Program& program, const Target&) const {
     if (!reader) return s;
     Stage grown = inlined(s, producer);
     if (const int64_t nodes = count_nodes(grown); nodes > kMaxNodes)
-      refuse(fmt::format("stage \"{}\" would grow to {} nodes by inlining \"{}\"; the limit is {}",
+      refuse(Rule::inline_limit,
+             fmt::format("stage \"{}\" would grow to {} nodes by inlining \"{}\"; the limit is {}",
                          s.name, nodes, stage, kMaxNodes),
              fmt::format("compute \"{}\" at a loop of \"{}\" instead", stage, s.name));
     return grown;

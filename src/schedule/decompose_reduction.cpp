@@ -39,31 +39,36 @@ Program DecomposeReduction::apply(const Program& program, const Target&) const {
   const size_t at = find_loop(path, loop);
   const std::string mark = full_name(path, at);
   if (!path.stage->combiner)
-    refuse(fmt::format("stage \"{}\" is not a reduction", stage), {}, mark);
+    refuse(Rule::decompose_map, fmt::format("stage \"{}\" is not a reduction", stage), {}, mark);
   if (path.stage->init.empty())
-    refuse(fmt::format("stage \"{}\" has no init of its own; another stage starts its elements",
+    refuse(Rule::decompose_no_init,
+           fmt::format("stage \"{}\" has no init of its own; another stage starts its elements",
                        stage),
            {}, mark);
   for (size_t n = 0; n < at; ++n)
     if (binds_reduce(*path.stage, path.loops[n]->var))
       refuse(
+          Rule::decompose_in_reduction,
           fmt::format(
               "loop \"{}\" is inside the reduction loop \"{}\": the init would run again and again",
               loop, path.loops[n]->var.name()),
           fmt::format("decompose at \"{}\" or outside it", path.loops[n]->var.name()), mark);
   for (size_t n = 0; n < at; ++n)
     if (path.loops[n]->mark == LoopMark::vectorize)
-      refuse(fmt::format("loop \"{}\" is vectorized", path.loops[n]->var.name()),
+      refuse(Rule::decompose_vectorized,
+             fmt::format("loop \"{}\" is vectorized", path.loops[n]->var.name()),
              "decompose before vectorize", mark);
   for (const For* l : loops_from(path, at))
     if (!binds(*path.stage, l->var))
-      refuse(fmt::format("stage \"{}\" is computed anew in each iteration of \"{}\", which is not "
+      refuse(Rule::decompose_anew,
+             fmt::format("stage \"{}\" is computed anew in each iteration of \"{}\", which is not "
                          "outside \"{}\"",
                          stage, l->var.name(), loop),
              "decompose at a loop inside it", mark);
   for (const Buffer& b : path.stage->outputs)
     if (loops_round_allocate(program, b).size() > at)
-      refuse(fmt::format("{} is allocated inside loop \"{}\"", b->name, loop),
+      refuse(Rule::decompose_allocated,
+             fmt::format("{} is allocated inside loop \"{}\"", b->name, loop),
              "choose a loop inside its allocation", mark);
 
   Stage update = *path.stage;

@@ -10,7 +10,8 @@ void check_kinds(const For& outer, const For& inner, const std::string& mark) {
   for (const StagePath& p : stage_paths(inner.body))
     same = same && binds_reduce(*p.stage, outer.var) == binds_reduce(*p.stage, inner.var);
   if (!same)
-    refuse(fmt::format("loops \"{}\" and \"{}\" are of different kinds: one is a reduction loop",
+    refuse(Rule::fuse_kinds,
+           fmt::format("loops \"{}\" and \"{}\" are of different kinds: one is a reduction loop",
                        outer.var.name(), inner.var.name()),
            "fuse spatial loops with spatial ones and reduction loops with reduction ones", mark);
 }
@@ -23,19 +24,23 @@ Program Fuse::apply(const Program& program, const Target&) const {
   const size_t at = find_loop(path, outer), in = find_loop(path, inner);
   const For &a = *path.loops[at], &b = *path.loops[in];
   const std::string mark = full_name(path, at);
-  if (at == in) refuse(fmt::format("loop \"{}\" is given twice", outer), {}, mark);
+  if (at == in)
+    refuse(Rule::fuse_twice, fmt::format("loop \"{}\" is given twice", outer), {}, mark);
   if (!a.body.as<For>() || a.body.as<For>() != &b)
-    refuse(fmt::format("loop \"{}\" does not stand directly inside \"{}\"", inner, outer),
+    refuse(Rule::fuse_adjacent,
+           fmt::format("loop \"{}\" does not stand directly inside \"{}\"", inner, outer),
            "reorder first, or fuse before other stages are placed between the loops", mark);
   for (const For* l : {&a, &b})
     if (l->mark != LoopMark::serial)
-      refuse(fmt::format("loop \"{}\" is marked {}; marks come after fuse", l->var.name(),
+      refuse(Rule::fuse_marked,
+             fmt::format("loop \"{}\" is marked {}; marks come after fuse", l->var.name(),
                          name(l->mark)),
              "fuse first, then mark the new loop", full_name(path, l == &a ? at : in));
   check_kinds(a, b, mark);
   const std::optional<int64_t> m = extent_of(b), n = extent_of(a);
   if (!m)
-    refuse(fmt::format("the inner loop \"{}\" has the symbolic extent {}; fuse needs a constant",
+    refuse(Rule::fuse_symbolic,
+           fmt::format("the inner loop \"{}\" has the symbolic extent {}; fuse needs a constant",
                        inner, print(b.extent)),
            {}, full_name(path, in));
 
@@ -52,7 +57,7 @@ Program Fuse::apply(const Program& program, const Target&) const {
   if (n && *n == 1) values[a.var] = int_imm(0);
   Program out = program;
   out.body = replace_loop(program.body, a.var, [&](const For& l) {
-    const Stmt body = substitute_loops(l.body.as<For>()->body, values);
+    const Stmt body = substitute_loops(b.body, values);
     For loop = make_loop(fused, a.extent * b.extent, l.kind, body);
     loop.notes = l.notes;
     return make_stmt(std::move(loop));

@@ -17,7 +17,8 @@ Program with_mark(const Program& program, const Var& loop, LoopMark mark) {
 void check_unmarked(const StagePath& path, size_t at, LoopMark wanted) {
   const For& loop = *path.loops[at];
   if (loop.mark == LoopMark::serial || loop.mark == wanted) return;
-  refuse(fmt::format("loop \"{}\" is already marked {}", loop.var.name(), name(loop.mark)), {},
+  refuse(Rule::mark_other,
+         fmt::format("loop \"{}\" is already marked {}", loop.var.name(), name(loop.mark)), {},
          full_name(path, at));
 }
 
@@ -26,7 +27,8 @@ void check_iterations(const StagePath& path, size_t at, std::string_view primiti
   const std::string mark = full_name(path, at);
   for (const StagePath& p : stage_paths(loop.body))
     if (binds_reduce(*p.stage, loop.var))
-      refuse(fmt::format("loop \"{}\" is a reduction loop of stage \"{}\": its iterations combine "
+      refuse(Rule::iterations_reduce,
+             fmt::format("loop \"{}\" is a reduction loop of stage \"{}\": its iterations combine "
                          "into one element; "
                          "{} needs a spatial loop",
                          loop.var.name(), p.stage->name, primitive),
@@ -35,7 +37,8 @@ void check_iterations(const StagePath& path, size_t at, std::string_view primiti
                          primitive),
              mark);
   if (auto why = conflict_between_iterations(path, at, Accumulation::conflicts))
-    refuse(fmt::format("{}; {} needs independent iterations", *why, primitive), {}, mark);
+    refuse(Rule::iterations_meet,
+           fmt::format("{}; {} needs independent iterations", *why, primitive), {}, mark);
 }
 
 }  // namespace tenon

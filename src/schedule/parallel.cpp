@@ -11,7 +11,8 @@ Program Parallel::apply(const Program& program, const Target&) const {
   check_unmarked(path, at, LoopMark::parallel);
   for (size_t n = 0; n < at; ++n)
     if (path.loops[n]->mark == LoopMark::vectorize)
-      refuse(fmt::format("loop \"{}\" is inside the vectorized loop \"{}\"", loop,
+      refuse(Rule::parallel_in_vectorized,
+             fmt::format("loop \"{}\" is inside the vectorized loop \"{}\"", loop,
                          path.loops[n]->var.name()),
              "run an outer loop in parallel", full_name(path, at));
   check_iterations(path, at, "parallel");

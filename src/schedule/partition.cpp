@@ -35,6 +35,7 @@ Program Partition::apply(const Program& program, const Target&) const {
     for (const Expr& c : conditions_of(*p.stage)) decides = decides || uses_var(c, var);
   if (!decides)
     refuse(
+        Rule::partition_nothing,
         fmt::format("no guard or select depends on loop \"{}\", so there is nothing to peel", loop),
         {}, full_name(path, at));
   Program out = program;

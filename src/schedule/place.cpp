@@ -1,5 +1,7 @@
 #include "schedule/place.h"
 
+#include <tenon/support/error.h>
+
 #include <algorithm>
 #include <set>
 
@@ -27,7 +29,8 @@ bool is_plain(const StagePath& path) {
 
 void check_plain(const StagePath& path, std::string_view primitive) {
   if (is_plain(path)) return;
-  refuse(fmt::format("stage \"{}\" has been scheduled already; {} moves a stage that is still in "
+  refuse(Rule::move_scheduled,
+         fmt::format("stage \"{}\" has been scheduled already; {} moves a stage that is still in "
                      "its first place",
                      path.stage->name, primitive),
          fmt::format("{} first, then schedule the loops that it gets", primitive),
@@ -37,7 +40,8 @@ void check_plain(const StagePath& path, std::string_view primitive) {
 void check_not_vectorized(const StagePath& path, size_t at, std::string_view what) {
   for (size_t n = 0; n <= at; ++n)
     if (path.loops[n]->mark == LoopMark::vectorize)
-      refuse(fmt::format("loop \"{}\" is vectorized; {} there would need one buffer per lane",
+      refuse(Rule::move_into_vectorized,
+             fmt::format("loop \"{}\" is vectorized; {} there would need one buffer per lane",
                          path.loops[n]->var.name(), what),
              "choose a loop outside it", full_name(path, at));
 }
@@ -147,6 +151,7 @@ Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math) {
   std::set<std::string> names;
   std::vector<Expr> extents;
   const size_t rank = box.dims.size();
+  TENON_CHECK(rank <= stage.axes.size(), "stage {} has too few axes for its box", stage.name);
   for (size_t n = 0; n < stage.axes.size(); ++n) {
     const std::string& name = stage.axes[n].axis.var.name();
     std::string own = name;

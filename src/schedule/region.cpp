@@ -190,8 +190,9 @@ class Radix {
     return covered;
   }
 
-  [[noreturn]] void fail(size_t dim) const {
-    refuse(fmt::format("it cannot be proved that stage \"{}\" writes exactly a box of {} there: "
+  void fail(size_t dim) const {
+    refuse(Rule::exact_box,
+           fmt::format("it cannot be proved that stage \"{}\" writes exactly a box of {} there: "
                        "dimension {} is {}",
                        path_.stage->name, path_.stage->outputs[0]->name, dim,
                        print(over_loops(*path_.stage, path_.stage->indices)[dim])),
@@ -208,6 +209,7 @@ class Radix {
         return *extent_of(*l);
       }
     fail(dim);
+    return 1;
   }
 
   const StagePath& path_;
@@ -233,7 +235,14 @@ LoopBox exact_box(const StagePath& path, size_t first_inside) {
     const Affine form = math.affine(at[d]);
     const SplitForm split = split_form(form, inside);
     const std::optional<int64_t> size = as_int(stage.outputs[0]->shape[d]);
-    if (form.overflow || !size) radix.fail(d);
+    if (!size)
+      refuse(
+          Rule::exact_box_symbolic,
+          fmt::format("dimension {} of {} has the symbolic extent {}; what stage \"{}\" writes of "
+                      "it in one iteration is not known",
+                      d, stage.outputs[0]->name, print(stage.outputs[0]->shape[d]), stage.name),
+          "do it at a loop outside all loops of that dimension");
+    if (form.overflow) radix.fail(d);
     box.dims.push_back({split.outer, int_imm(radix.extent(d, split.inner)), false});
     for (GuardUse& g : guards) g.used = g.used || keeps_in_domain(g, form, *size);
   }
@@ -241,7 +250,8 @@ LoopBox exact_box(const StagePath& path, size_t first_inside) {
     if (g.used) continue;
     const Expr simple = math.simplify(g.condition);
     if (uses_any(simple, inside))
-      refuse(fmt::format("it cannot be proved that stage \"{}\" writes exactly a box there: it "
+      refuse(Rule::exact_box_guard,
+             fmt::format("it cannot be proved that stage \"{}\" writes exactly a box there: it "
                          "runs only where {}",
                          stage.name, print(g.condition)),
              "do it before the loops inside are split with a rest, or at another loop");

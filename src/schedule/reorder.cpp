@@ -13,7 +13,8 @@ std::vector<size_t> places_of(const StagePath& path, const std::vector<std::stri
   for (const std::string& loop : loops) {
     out.push_back(find_loop(path, loop));
     if (std::count(out.begin(), out.end(), out.back()) > 1)
-      refuse(fmt::format("loop \"{}\" is named twice", loop), {}, full_name(path, out.back()));
+      refuse(Rule::reorder_twice, fmt::format("loop \"{}\" is named twice", loop), {},
+             full_name(path, out.back()));
   }
   return out;
 }
@@ -21,7 +22,8 @@ std::vector<size_t> places_of(const StagePath& path, const std::vector<std::stri
 void check_nest(const StagePath& path, size_t first, size_t last) {
   for (size_t n = first; n < last; ++n)
     if (path.loops[n]->body.as<For>() != path.loops[n + 1])
-      refuse(fmt::format("something stands between loops \"{}\" and \"{}\"",
+      refuse(Rule::reorder_between,
+             fmt::format("something stands between loops \"{}\" and \"{}\"",
                          path.loops[n]->var.name(), path.loops[n + 1]->var.name()),
              "reorder before other stages or buffers are placed between them",
              full_name(path, n + 1));
@@ -38,7 +40,8 @@ void check_ordered(const StagePath& path, const std::vector<const For*>& before,
     for (const For* l : after)
       if (binds_reduce(*p.stage, l->var)) reduce_after.push_back(l);
     if (reduce_before != reduce_after)
-      refuse(fmt::format("combiner \"{}\" of stage \"{}\" does not commute; its reduction loops "
+      refuse(Rule::reorder_ordered,
+             fmt::format("combiner \"{}\" of stage \"{}\" does not commute; its reduction loops "
                          "keep their order",
                          p.stage->combiner->name, p.stage->name),
              {}, path.stage->name + ":" + reduce_before[0]->var.name());
@@ -49,7 +52,8 @@ void check_ordered(const StagePath& path, const std::vector<const For*>& before,
 void check_independent(const StagePath& path, size_t first, size_t last) {
   for (size_t n = first; n <= last; ++n)
     if (auto why = conflict_between_iterations(path, n, Accumulation::allowed))
-      refuse(*why + "; reorder needs iterations that can change places", {}, full_name(path, n));
+      refuse(Rule::reorder_dependent, *why + "; reorder needs iterations that can change places",
+             {}, full_name(path, n));
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ class Mover {
     bool joined = false;
     for (const Buffer& b : consumer_.stage->outputs)
       if (!exists_at(program_, place_->var, b))
-        refuse(fmt::format("stage \"{}\" writes {}, which does not exist at loop \"{}\"", name(),
+        refuse(Rule::reverse_output_missing,
+               fmt::format("stage \"{}\" writes {}, which does not exist at loop \"{}\"", name(),
                            b->name, place_->var.name()),
                {}, mark());
     for (const Buffer& b : inputs_of(*consumer_.stage)) {
@@ -53,19 +54,24 @@ class Mover {
         if (w.stage->name == consumer_.stage->name) continue;
         const size_t nest = top_nest(program_, w.stage->name);
         if (nest > here)
-          refuse(fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes after the loop",
+          refuse(Rule::reverse_input_later,
+                 fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes after the loop",
                              name(), b->name, w.stage->name),
                  {}, mark());
         if (nest < here) continue;
-        if (!is_under(w, place_))
-          refuse(fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes outside loop "
+        if (!is_under(w, place_)) {
+          refuse(Rule::reverse_input_beside,
+                 fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes outside loop "
                              "\"{}\" of the same nest",
                              name(), b->name, w.stage->name, place_->var.name()),
                  "choose a loop that is round both", mark());
+          continue;
+        }
         inside.push_back(std::move(w));
       }
       if (inside.empty() && !exists_at(program_, place_->var, b))
-        refuse(fmt::format("stage \"{}\" reads {}, which does not exist at loop \"{}\"", name(),
+        refuse(Rule::reverse_input_missing,
+               fmt::format("stage \"{}\" reads {}, which does not exist at loop \"{}\"", name(),
                            b->name, place_->var.name()),
                {}, mark());
       if (inside.empty()) continue;
@@ -73,7 +79,8 @@ class Mover {
       joined = true;
     }
     if (!joined)
-      refuse(fmt::format("stage \"{}\" reads nothing that is written inside loop \"{}\"", name(),
+      refuse(Rule::reverse_unrelated,
+             fmt::format("stage \"{}\" reads nothing that is written inside loop \"{}\"", name(),
                          place_->var.name()),
              "name a loop of a stage whose output it reads", mark());
   }
@@ -90,7 +97,8 @@ class Mover {
       if (n < rank) {
         box.dims.push_back(dim);
       } else if (!covers(dim, extent)) {
-        refuse(fmt::format("the reduction of \"{}\" over \"{}\" needs all of it, and one iteration "
+        refuse(Rule::reverse_reduction_part,
+               fmt::format("the reduction of \"{}\" over \"{}\" needs all of it, and one iteration "
                            "of loop \"{}\" "
                            "writes a part",
                            name(), stage.axes[n].axis.var.name(), place_->var.name()),
@@ -117,17 +125,19 @@ class Mover {
     for (size_t n = 0; n <= at_; ++n) {
       const For& loop = *writer.loops[n];
       if (extent_of(loop).value_or(0) < 1)
-        refuse(fmt::format("loop \"{}\" outside may be empty, and then \"{}\" would not run",
+        refuse(Rule::reverse_empty,
+               fmt::format("loop \"{}\" outside may be empty, and then \"{}\" would not run",
                            loop.var.name(), name()),
                "choose a loop outside it", mark());
       const bool spatial = binds(*writer.stage, loop.var) && !binds_reduce(*writer.stage, loop.var);
       if (spatial) {
         if (auto why = conflict_on_buffer(writer, n, buffer))
-          refuse(*why, "choose another loop", mark());
+          refuse(Rule::reverse_meet, *why, "choose another loop", mark());
         continue;
       }
       if (loop.kind == AxisKind::spatial && !is_const(loop.extent, 1))
-        refuse(fmt::format("stage \"{}\" is computed anew in each iteration of \"{}\"",
+        refuse(Rule::reverse_anew,
+               fmt::format("stage \"{}\" is computed anew in each iteration of \"{}\"",
                            writer.stage->name, loop.var.name()),
                "choose a loop outside it", mark());
       last_.emplace(loop.var, loop.extent - int_imm(1));
@@ -150,7 +160,8 @@ class Mover {
       if (is_true(at_end)) continue;
       if (std::any_of(last_.begin(), last_.end(),
                       [&](const auto& l) { return uses_var(c, l.first); }))
-        refuse(fmt::format("stage \"{}\" runs only where {}, which the last iterations of the "
+        refuse(Rule::reverse_last,
+               fmt::format("stage \"{}\" runs only where {}, which the last iterations of the "
                            "loops outside may not be",
                            writer.stage->name, print(c)),
                "choose a loop outside them, or split without a rest", mark());
@@ -176,14 +187,18 @@ class Mover {
     std::vector<size_t> used;
     for (size_t d = 0; d < l.indices.size(); ++d) {
       const size_t n = axis_of(l.indices[d]);
-      if (n == consumer_.stage->axes.size() || std::count(used.begin(), used.end(), n))
+      if (n == consumer_.stage->axes.size() || std::count(used.begin(), used.end(), n)) {
         refuse(
+            Rule::reverse_index,
             fmt::format("stage \"{}\" reads {} at [{}]: dimension {} is not one of its axes alone",
                         name(), l.buffer->name, print(l.indices[d]), d),
             "compute its producer at a loop of it instead", mark());
+        continue;
+      }
       used.push_back(n);
       if (!structural_equal(consumer_.stage->axes[n].axis.extent, l.buffer->shape[d]))
-        refuse(fmt::format(
+        refuse(Rule::reverse_cover,
+               fmt::format(
                    "axis \"{}\" of \"{}\" covers {} of the {} elements of {} along dimension {}",
                    consumer_.stage->axes[n].axis.var.name(), name(),
                    print(consumer_.stage->axes[n].axis.extent), print(l.buffer->shape[d]),
@@ -198,6 +213,7 @@ class Mover {
       if (!apart.is_constant() || apart.constant != 0 ||
           !structural_equal(dim->extent, box.dims[d].extent))
         refuse(
+            Rule::reverse_parts,
             fmt::format(
                 "stage \"{}\" reads parts of its inputs that are written in different iterations",
                 name()),
@@ -227,17 +243,19 @@ void check_consumer(const Program& program, const StagePath& consumer, const Sta
   check_plain(consumer, "reverse_compute_at");
   if (!indexed_by_axes(stage))
     refuse(
+        Rule::reverse_indices,
         fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name));
   if (stage.combiner && stage.init.empty())
-    refuse(fmt::format("the init of \"{}\" is a stage of its own", stage.name),
+    refuse(Rule::reverse_init, fmt::format("the init of \"{}\" is a stage of its own", stage.name),
            "reverse_compute_at before decompose_reduction");
   const size_t here = top_nest(program, at_path.stage->name);
   for (const Buffer& b : stage.outputs) {
     if (writers_of(program, b).size() != 1)
-      refuse(fmt::format("another stage also writes {}", b->name));
+      refuse(Rule::reverse_two_writers, fmt::format("another stage also writes {}", b->name));
     for (const StagePath& reader : readers_of(program, b))
       if (top_nest(program, reader.stage->name) <= here)
-        refuse(fmt::format("stage \"{}\" needs {} before that loop has ended", reader.stage->name,
+        refuse(Rule::reverse_needed_before,
+               fmt::format("stage \"{}\" needs {} before that loop has ended", reader.stage->name,
                            b->name));
   }
 }
@@ -251,7 +269,8 @@ Program ReverseComputeAt::apply(const Program& program, const Target&) const {
   const size_t at = find_loop(path, loop);
   const For* place = path.loops[at];
   if (is_under(consumer, place))
-    refuse(fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
+    refuse(Rule::reverse_already,
+           fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
            "name a loop of a stage that it reads", full_name(path, at));
   check_consumer(program, consumer, path);
   check_not_vectorized(path, at, "computing a stage");

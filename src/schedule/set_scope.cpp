@@ -11,10 +11,11 @@ Program SetScope::apply(const Program& program, const Target& target) const {
   const Buffer old = find_buffer(program, buffer);
   for (const Param& p : program.params)
     if (p.buffer == old)
-      refuse(fmt::format("{} is a parameter; parameters live in global memory", buffer),
+      refuse(Rule::scope_of_parameter,
+             fmt::format("{} is a parameter; parameters live in global memory", buffer),
              "set the scope of a cache_read or cache_write copy");
   if (scope == Scope::shared || scope == Scope::local)
-    refuse(fmt::format("target {} has no {} memory", target.name, name(scope)),
+    refuse(Rule::scope_missing, fmt::format("target {} has no {} memory", target.name, name(scope)),
            "use Scope::global or Scope::reg");
   BufferNode node = *old;
   node.scope = scope;

@@ -28,19 +28,23 @@ Program Split::apply(const Program& program, const Target&) const {
   const For& old = *path.loops[at];
   const std::string mark = full_name(path, at);
   if (factor < 1)
-    refuse(fmt::format("the factor is {}; a split needs a factor of at least 1", factor), {}, mark);
+    refuse(Rule::split_factor,
+           fmt::format("the factor is {}; a split needs a factor of at least 1", factor), {}, mark);
   if (tail == Tail::mask)
-    refuse("tail mask is for vectorize; a split guards its rest (guard) or has none (exact)", {},
+    refuse(Rule::split_tail_word,
+           "tail mask is for vectorize; a split guards its rest (guard) or has none (exact)", {},
            mark);
   if (old.mark != LoopMark::serial)
     refuse(
+        Rule::split_marked,
         fmt::format("loop \"{}\" is marked {}; marks come after the splits", loop, name(old.mark)),
         "split first, then mark one of the new loops", mark);
 
   const std::optional<int64_t> n = extent_of(old);
   const bool exact = n && *n % factor == 0;
   if (tail == Tail::exact && !exact)
-    refuse(fmt::format("loop \"{}\" has extent {}, which {} does not divide", loop,
+    refuse(Rule::split_exact,
+           fmt::format("loop \"{}\" has extent {}, which {} does not divide", loop,
                        print(old.extent), factor),
            "choose a divisor, or leave the tail to a guard with {.tail = Tail::guard}", mark);
   const Expr outer_extent = n ? int_imm(*n / factor + (*n % factor != 0))

@@ -6,9 +6,15 @@
 
 namespace tenon {
 
-void refuse(std::string rule, std::string hint, std::string loop) {
-  throw Refusal{std::move(rule), std::move(hint), std::move(loop), {}};
+namespace {
+
+/// A name that is not there; never switched off.
+[[noreturn]] void not_found(Rule rule, std::string text, std::string hint, std::string missing) {
+  throw Refusal{
+      std::move(text), std::move(hint), {}, std::move(missing), std::string(info(rule).id)};
 }
+
+}  // namespace
 
 std::string quoted_list(const std::vector<std::string>& names) {
   std::vector<std::string> quoted;
@@ -27,9 +33,9 @@ StagePath find_stage(const Program& program, const std::string& stage) {
     if (path.stage->name == stage) return path;
     known.push_back(path.stage->name);
   }
-  throw Refusal{
-      fmt::format("there is no stage \"{}\"; the stages are {}", stage, quoted_list(known)),
-      did_you_mean(stage, known), "", stage};
+  not_found(Rule::no_stage,
+            fmt::format("there is no stage \"{}\"; the stages are {}", stage, quoted_list(known)),
+            did_you_mean(stage, known), stage);
 }
 
 size_t find_loop(const StagePath& path, const std::string& loop) {
@@ -39,8 +45,9 @@ size_t find_loop(const StagePath& path, const std::string& loop) {
   for (const For* l : path.loops) known.push_back(l->var.name());
   const std::string exist =
       known.empty() ? "it is under no loop" : "its loops are " + quoted_list(known);
-  throw Refusal{fmt::format("stage \"{}\" has no loop \"{}\"; {}", path.stage->name, loop, exist),
-                did_you_mean(loop, known), "", path.stage->name + ":" + loop};
+  not_found(Rule::no_loop,
+            fmt::format("stage \"{}\" has no loop \"{}\"; {}", path.stage->name, loop, exist),
+            did_you_mean(loop, known), path.stage->name + ":" + loop);
 }
 
 std::string full_name(const StagePath& path, size_t loop) {
@@ -160,8 +167,9 @@ Buffer find_buffer(const Program& program, const std::string& name) {
     if (b->name == name) return b;
     known.push_back(b->name);
   }
-  refuse(fmt::format("there is no buffer \"{}\"; the buffers are {}", name, quoted_list(known)),
-         did_you_mean(name, known));
+  not_found(Rule::no_buffer,
+            fmt::format("there is no buffer \"{}\"; the buffers are {}", name, quoted_list(known)),
+            did_you_mean(name, known), {});
 }
 
 std::vector<Buffer> allocated(const Stmt& root) {

@@ -6,12 +6,11 @@
 
 #include <functional>
 
+#include "schedule/legality.h"
+
 namespace tenon {
 
 // Finding and rebuilding parts of a loop tree. What is not found is refused in words.
-
-/// Throws Refusal.
-[[noreturn]] void refuse(std::string rule, std::string hint = {}, std::string loop = {});
 
 /// "\"a\", \"b\"" and "did you mean \"b\"?" (empty when nothing is near).
 std::string quoted_list(const std::vector<std::string>& names);

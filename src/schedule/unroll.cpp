@@ -36,12 +36,14 @@ Program Unroll::apply(const Program& program, const Target&) const {
   const For& l = *path.loops[at];
   check_unmarked(path, at, LoopMark::unroll);
   if (!extent_of(l))
-    refuse(fmt::format("loop \"{}\" has the symbolic extent {}; unroll needs a constant", loop,
+    refuse(Rule::unroll_symbolic,
+           fmt::format("loop \"{}\" has the symbolic extent {}; unroll needs a constant", loop,
                        print(l.extent)),
            "split it by a constant first", full_name(path, at));
   const int64_t total = l.mark == LoopMark::unroll ? 0 : copies(path, at);
   if (total > kMaxCopies)
-    refuse(fmt::format(
+    refuse(Rule::unroll_limit,
+           fmt::format(
                "unrolling loop \"{}\" (extent {}) gives {} copies of the body; the limit is {}",
                loop, *extent_of(l), total, kMaxCopies),
            "split it and unroll the inner part", full_name(path, at));

@@ -13,7 +13,8 @@ void check_nesting(const StagePath& path, size_t at) {
   const For& loop = *path.loops[at];
   const std::string mark = full_name(path, at);
   if (!allocated(loop.body).empty())
-    refuse(fmt::format("buffer {} is allocated inside loop \"{}\"; each lane would need its own",
+    refuse(Rule::vectorize_allocated,
+           fmt::format("buffer {} is allocated inside loop \"{}\"; each lane would need its own",
                        allocated(loop.body)[0]->name, loop.var.name()),
            "vectorize a loop inside", mark);
   const For* other = nullptr;
@@ -24,7 +25,8 @@ void check_nesting(const StagePath& path, size_t at) {
     if (found != p.loops.end()) other = *found;
   }
   if (other)
-    refuse(fmt::format("loop \"{}\" is vectorized already; a nest has one vectorized loop",
+    refuse(Rule::vectorize_nested,
+           fmt::format("loop \"{}\" is vectorized already; a nest has one vectorized loop",
                        other->var.name()),
            {}, mark);
 }
@@ -62,10 +64,12 @@ Program Vectorize::apply(const Program& program, const Target& target) const {
   check_unmarked(path, at, LoopMark::vectorize);
   if (is_vectorized(&l)) return program;
   if (tail == Tail::guard)
-    refuse("tail guard is for split; vectorize has no rest (exact) or masks it (mask)", {}, mark);
+    refuse(Rule::vectorize_tail_word,
+           "tail guard is for split; vectorize has no rest (exact) or masks it (mask)", {}, mark);
   const std::optional<int64_t> n = extent_of(l);
   if (!n)
-    refuse(fmt::format("loop \"{}\" has the symbolic extent {}; vectorize needs a constant", loop,
+    refuse(Rule::vectorize_symbolic,
+           fmt::format("loop \"{}\" has the symbolic extent {}; vectorize needs a constant", loop,
                        print(l.extent)),
            "split it by the number of lanes first", mark);
   check_iterations(path, at, "vectorize");
@@ -74,6 +78,7 @@ Program Vectorize::apply(const Program& program, const Target& target) const {
   const int lanes = target.lanes(widest);
   if (*n % lanes != 0 && tail == Tail::exact && !is_guarded(l))
     refuse(
+        Rule::vectorize_lanes,
         fmt::format("loop \"{}\" has extent {}; vectorize needs a multiple of {} ({} lanes of {})",
                     loop, *n, lanes, name(widest), target.name),
         fmt::format("split it by {} first, or vectorize with {{.tail = Tail::mask}}", lanes), mark);

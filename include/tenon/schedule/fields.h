@@ -13,6 +13,7 @@ struct Refusal {
   std::string hint;  // what to try; may be empty
   std::string loop;  // full name "stage:loop" of the loop to mark in the printed tree; may be empty
   std::string missing;  // full name of the loop, or the stage, that does not exist; may be empty
+  std::string id;       // short name of the rule: "fuse_adjacent"
 };
 
 /// What guards the iterations that a step adds or leaves over.

@@ -1,0 +1,139 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+/// What a refusal is about. legality: without the check a step makes a wrong program (or one beyond
+/// a limit), so the random tests must notice when it is switched off. usage: the call itself makes
+/// no sense; the step could not be carried out.
+enum class RuleKind : uint8_t { legality, usage };
+
+/// Every reason why a step is refused: X(id, kind, "the primitives it concerns", "what must hold").
+/// Each id stands at one or more refuse() calls and has a test on its text in tests/refusals.
+#define TENON_RULES(X)                                                                             \
+  X(no_stage, usage, "", "the stage exists")                                                       \
+  X(no_loop, usage, "", "the loop is round the stage")                                             \
+  X(no_buffer, usage, "", "the buffer exists")                                                     \
+  X(mark_other, usage, "parallel vectorize unroll", "the loop has no other mark")                  \
+  X(scope_missing, usage, "set_scope cache_read cache_write", "the target has the memory")         \
+  X(split_factor, usage, "split tile", "the factor is at least 1")                                 \
+  X(split_tail_word, usage, "split", "the tail is guard or exact")                                 \
+  X(split_marked, usage, "split tile", "marks come after splits")                                  \
+  X(split_exact, usage, "split", "with tail exact the factor divides the extent")                  \
+  X(fuse_twice, usage, "fuse", "two loops are named")                                              \
+  X(fuse_adjacent, legality, "fuse", "the inner loop stands directly inside the outer one")        \
+  X(fuse_marked, usage, "fuse", "marks come after fuse")                                           \
+  X(fuse_kinds, legality, "fuse", "both loops are spatial or both run reductions")                 \
+  X(fuse_symbolic, usage, "fuse", "the inner extent is a constant")                                \
+  X(reorder_twice, usage, "reorder", "each loop is named once")                                    \
+  X(reorder_between, legality, "reorder tile", "nothing stands between the loops")                 \
+  X(reorder_ordered, legality, "reorder tile", "an ordered combiner keeps its order")              \
+  X(reorder_dependent, legality, "reorder tile", "no dependence between iterations is reversed")   \
+  X(iterations_reduce, legality, "parallel vectorize", "the loop runs no reduction")               \
+  X(iterations_meet, legality, "parallel vectorize",                                               \
+    "iterations share no element that is written")                                                 \
+  X(parallel_in_vectorized, legality, "parallel", "no vectorized loop is outside")                 \
+  X(vectorize_allocated, legality, "vectorize", "nothing is allocated inside the loop")            \
+  X(vectorize_nested, legality, "vectorize", "a nest has one vectorized loop")                     \
+  X(vectorize_tail_word, usage, "vectorize", "the tail is exact or mask")                          \
+  X(vectorize_symbolic, usage, "vectorize", "the extent is a constant")                            \
+  X(vectorize_lanes, usage, "vectorize", "with tail exact the lanes divide the extent")            \
+  X(unroll_symbolic, usage, "unroll", "the extent is a constant")                                  \
+  X(unroll_limit, legality, "unroll", "at most 1024 copies of the body")                           \
+  X(partition_nothing, usage, "partition", "a condition depends on the loop")                      \
+  X(move_scheduled, legality, "compute_at reverse_compute_at", "the stage is in its first place")  \
+  X(move_into_vectorized, legality, "compute_at reverse_compute_at cache_read cache_write",        \
+    "no vectorized loop is round the place")                                                       \
+  X(exact_box, legality, "reverse_compute_at cache_write cache_read",                              \
+    "an iteration writes exactly a box")                                                           \
+  X(exact_box_guard, legality, "reverse_compute_at cache_write cache_read",                        \
+    "no guard cuts a part out of the box")                                                         \
+  X(exact_box_symbolic, usage, "reverse_compute_at cache_write cache_read",                        \
+    "the dimensions written are constants")                                                        \
+  X(compute_at_output, legality, "compute_at", "the stage writes no output")                       \
+  X(compute_at_two_writers, legality, "compute_at", "no other stage writes its buffer")            \
+  X(compute_at_init, legality, "compute_at", "its init is its own")                                \
+  X(compute_at_indices, legality, "compute_at", "it is indexed by its own axes")                   \
+  X(compute_at_init_above, legality, "compute_at", "the place is above the init that reads it")    \
+  X(compute_at_reader_outside, legality, "compute_at", "all readers are inside the loop")          \
+  X(compute_at_already, legality, "compute_at", "the loop is not round the stage itself")          \
+  X(compute_at_input_missing, legality, "compute_at", "what it reads exists at the loop")          \
+  X(reverse_output_missing, legality, "reverse_compute_at", "what it writes exists at the loop")   \
+  X(reverse_input_later, legality, "reverse_compute_at", "its inputs are written before the loop") \
+  X(reverse_input_beside, legality, "reverse_compute_at",                                          \
+    "its inputs are written inside the loop")                                                      \
+  X(reverse_input_missing, legality, "reverse_compute_at", "what it reads exists at the loop")     \
+  X(reverse_unrelated, legality, "reverse_compute_at", "it reads what is written in the loop")     \
+  X(reverse_reduction_part, legality, "reverse_compute_at", "a reduction finds all it needs")      \
+  X(reverse_empty, legality, "reverse_compute_at", "the loops outside run at least once")          \
+  X(reverse_meet, legality, "reverse_compute_at", "iterations write different elements")           \
+  X(reverse_anew, legality, "reverse_compute_at", "its producer is computed once")                 \
+  X(reverse_last, legality, "reverse_compute_at",                                                  \
+    "the last iterations outside are not guarded off")                                             \
+  X(reverse_index, legality, "reverse_compute_at", "it reads at its own axes")                     \
+  X(reverse_cover, legality, "reverse_compute_at", "it covers all that it reads")                  \
+  X(reverse_parts, legality, "reverse_compute_at", "its inputs are written in one iteration")      \
+  X(reverse_indices, legality, "reverse_compute_at", "it is indexed by its own axes")              \
+  X(reverse_init, legality, "reverse_compute_at", "its init is its own")                           \
+  X(reverse_two_writers, legality, "reverse_compute_at", "no other stage writes its buffer")       \
+  X(reverse_needed_before, legality, "reverse_compute_at", "its readers come after the loop")      \
+  X(reverse_already, legality, "reverse_compute_at", "the loop is not round the stage itself")     \
+  X(inline_reduction, legality, "compute_inline", "the stage is a map")                            \
+  X(inline_output, legality, "compute_inline", "the stage writes no output")                       \
+  X(inline_two_writers, legality, "compute_inline", "no other stage writes its buffer")            \
+  X(inline_indices, legality, "compute_inline", "it is indexed by its own axes")                   \
+  X(inline_order, legality, "compute_inline", "its readers come after it")                         \
+  X(inline_input_missing, legality, "compute_inline", "what it reads exists where readers stand")  \
+  X(inline_limit, legality, "compute_inline", "a reader grows to at most 4000 nodes")              \
+  X(layout_parts, legality, "cache_read", "the layout stores each dimension once")                 \
+  X(layout_dimension, usage, "cache_read", "the layout names dimensions that exist")               \
+  X(cache_read_where, legality, "cache_read", "it runs only where the buffer is computed")         \
+  X(cache_read_part, legality, "cache_read", "the copied box has been computed")                   \
+  X(cache_read_incomplete, legality, "cache_read", "no stage writes the buffer afterwards")        \
+  X(cache_read_stale, legality, "cache_read", "nothing under the loop writes the buffer")          \
+  X(cache_read_unread, usage, "cache_read", "the stage reads the buffer")                          \
+  X(cache_write_shared_box, legality, "cache_write", "the stage alone touches its box")            \
+  X(cache_write_indices, legality, "cache_write", "it is indexed by its own axes")                 \
+  X(cache_write_empty, legality, "cache_write", "the reduction loops outside run at least once")   \
+  X(scope_of_parameter, legality, "set_scope", "the buffer is allocated inside the program")       \
+  X(decompose_map, usage, "decompose_reduction", "the stage is a reduction")                       \
+  X(decompose_no_init, usage, "decompose_reduction", "it has an init of its own")                  \
+  X(decompose_in_reduction, legality, "decompose_reduction", "no reduction loop is outside")       \
+  X(decompose_vectorized, legality, "decompose_reduction", "no vectorized loop is outside")        \
+  X(decompose_anew, legality, "decompose_reduction", "the loops inside are all its own")           \
+  X(decompose_allocated, legality, "decompose_reduction", "its buffer exists outside the loop")
+
+enum class Rule : uint8_t {
+#define TENON_RULE_NAME(id, kind, primitives, text) id,
+  TENON_RULES(TENON_RULE_NAME)
+#undef TENON_RULE_NAME
+};
+
+struct RuleInfo {
+  Rule rule;
+  std::string_view id;
+  RuleKind kind;
+  std::string_view primitives;  // names with spaces between; empty: all
+  std::string_view text;        // what must hold
+};
+/// The table above, in its order.
+const std::vector<RuleInfo>& rules();
+const RuleInfo& info(Rule rule);
+
+/// Throws Refusal. It returns only where a test has switched the rule off; code after it must then
+/// not crash.
+void refuse(Rule rule, std::string text, std::string hint = {}, std::string loop = {});
+
+/// Switches one legality rule off for this thread while it lives: the random tests show with it
+/// that they find what the rule prevents.
+class RuleOff {
+ public:
+  explicit RuleOff(Rule rule);
+  ~RuleOff();
+  RuleOff(const RuleOff&) = delete;
+  RuleOff& operator=(const RuleOff&) = delete;
+};
+
+}  // namespace tenon
