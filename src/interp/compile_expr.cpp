@@ -1,5 +1,6 @@
 #include "interp/compile_expr.h"
 
+#include <tenon/ir/intrinsic.h>
 #include <tenon/ir/ops.h>
 #include <tenon/support/error.h>
 
@@ -381,6 +382,10 @@ ExprCode ExprCompiler::node(const Shuffle& n, const Expr& e) {
             for (size_t l = 0; l < lanes.size(); ++l) to[l] = from[lanes[l]];
             return to;
           }};
+}
+
+ExprCode ExprCompiler::node(const IntrinsicCall& n, const Expr&) {
+  return compile(expand_intrinsic(n));
 }
 
 }  // namespace tenon

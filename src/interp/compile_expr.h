@@ -48,6 +48,7 @@ class ExprCompiler {
   ExprCode node(const Let& n, const Expr& e);
   ExprCode node(const VectorReduce& n, const Expr& e);
   ExprCode node(const Shuffle& n, const Expr& e);
+  ExprCode node(const IntrinsicCall& n, const Expr& e);
 
   template <class F>
   ExprCode lanewise(Type type, ExprCode a, F f);

@@ -118,8 +118,7 @@ class StmtCompiler {
     exprs_.bind(n.var);
     int slot = exprs_.slot(n.var);
     StmtCode body = compile(n.body);
-    bool concurrent =
-        frame_.race_mode && (n.mark == LoopMark::parallel || n.mark == LoopMark::vectorize);
+    bool concurrent = frame_.race_mode && (n.mark == LoopMark::parallel || makes_lanes(n.mark));
     return [=, loop = &n](Frame& f) {
       int64_t low = min(f).i, count = extent(f).i;
       f.loops.push_back({loop, slot});

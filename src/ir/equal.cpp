@@ -74,6 +74,10 @@ struct SameKind {
   bool operator()(const Shuffle& n) const {
     return n.lanes == twin(n).lanes && structural_equal(n.value, twin(n).value);
   }
+  bool operator()(const IntrinsicCall& n) const {
+    return n.intrinsic == twin(n).intrinsic && n.implementation == twin(n).implementation &&
+           equal_lists(n.args, twin(n).args);
+  }
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ std::string_view name(Scope scope) {
 }
 
 std::string_view name(LoopMark mark) {
-  constexpr std::array<std::string_view, 4> kNames = {"serial", "parallel", "vectorize", "unroll"};
+  constexpr std::array<std::string_view, 5> kNames = {"serial", "parallel", "vectorize", "unroll",
+                                                      "tensorize"};
   return kNames[static_cast<size_t>(mark)];
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <tenon/ir/intrinsic.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/hash.h>
@@ -209,6 +210,11 @@ class ExprPrinter {
   std::string show(const Shuffle& n, Type, bool tight, int) {
     return fmt::format("shuffle({}, [{}])", text(n.value, tight), fmt::join(n.lanes, ", "));
   }
+  std::string show(const IntrinsicCall& n, Type, bool tight, int) {
+    return fmt::format("{}.x{}({})", n.intrinsic->name,
+                       n.intrinsic->implementations[static_cast<size_t>(n.implementation)].lanes,
+                       list(n.args, tight));
+  }
 
   Names& names_;
   bool hide_extents_;
@@ -330,6 +336,7 @@ class Printer {
     if (loop.kind == AxisKind::reduce) marks += "  reduce";
     if (loop.kind == AxisKind::sequential) marks += "  sequential";
     if (loop.mark != LoopMark::serial) marks += fmt::format("  {}", name(loop.mark));
+    if (loop.intrinsic) marks += " " + loop.intrinsic->name;
     for (const auto& [key, value] : loop.notes) marks += fmt::format("  {}={}", key, value);
     line(depth, fmt::format("for {} in {}{}", names_.bind(loop.var), bounds, marks),
          loop.var.get() == marked_);

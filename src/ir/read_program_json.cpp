@@ -1,4 +1,4 @@
-#include <tenon/ir/ops.h>
+#include <tenon/ir/intrinsic.h>
 #include <tenon/ir/program_json.h>
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
@@ -174,9 +174,11 @@ class ProgramReader {
     loop.min = operand(line, "min");
     loop.extent = operand(line, "extent");
     loop.kind = enumerator(line, "axis", AxisKind::sequential);
-    loop.mark = enumerator(line, "mark", LoopMark::unroll);
+    loop.mark = enumerator(line, "mark", LoopMark::tensorize);
     for (const auto& [note, value] : line.at("notes").items())
       loop.notes[note] = value.get<int64_t>();
+    if (line.contains("intrinsic"))
+      loop.intrinsic = intrinsic_from_json(line.at("intrinsic").dump());
     loop.body = stmt(line.at("body"), depth + 1);
     return make_stmt(std::move(loop));
   }

@@ -136,11 +136,12 @@ class Verifier {
     need(loop.min.type() == Type{i64, 1} && loop.extent.type() == Type{i64, 1} &&
              loop.var.type() == Type{i64, 1},
          fmt::format("loop {} is not over i64", name));
+    need((loop.mark == LoopMark::tensorize) == (loop.intrinsic != nullptr),
+         fmt::format("loop {} is marked tensorize without an intrinsic, or the reverse", name));
     if (form_ == Form::LoopTree) {
       need(is_const(loop.min, 0), fmt::format("loop {} does not start at 0", name));
     } else {
-      need(loop.mark != LoopMark::vectorize,
-           fmt::format("loop {} is still to be vectorised", name));
+      need(!makes_lanes(loop.mark), fmt::format("loop {} is still to be vectorised", name));
       bool nested = std::any_of(loops_.begin(), loops_.end(),
                                 [](const For* l) { return l->mark == LoopMark::parallel; });
       need(loop.mark != LoopMark::parallel || !nested,

@@ -1,7 +1,7 @@
 #include "ir/verify_expr.h"
 
 #include <fmt/format.h>
-#include <tenon/ir/ops.h>
+#include <tenon/ir/intrinsic.h>
 #include <tenon/ir/visit.h>
 
 #include <algorithm>
@@ -129,6 +129,18 @@ class NodeRules {
     for (int lane : n.lanes) {
       need(lane >= 0 && lane < n.value.lanes(), fmt::format("there is no lane {}", lane));
     }
+  }
+  void rule(const IntrinsicCall& n, Type t) {
+    need_flat("an intrinsic");
+    const IntrinsicParts parts = parts_of(*n.intrinsic);
+    const size_t first = parts.stage->combiner ? 1 : 0;
+    need(t.dtype == parts.output->dtype, fmt::format("it gives {}", name(parts.output->dtype)));
+    need(n.args.size() == parts.inputs.size() + first, "the number of arguments is off");
+    if (n.args.size() != parts.inputs.size() + first) return;
+    if (first) need_type(n.args[0], t, "the old value");
+    for (size_t k = 0; k < parts.inputs.size(); ++k)
+      need_type(n.args[first + k],
+                {parts.inputs[k]->dtype, t.lanes * static_cast<int>(parts.group)}, "an operand");
   }
 
   const Expr& e_;

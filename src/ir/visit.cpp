@@ -107,6 +107,10 @@ Expr map_children(const Expr& e, const ExprFn& f) {
                           Expr v = m(n.value);
                           return rebuilt(e, m, Shuffle{v, n.lanes});
                         },
+                        [&](const IntrinsicCall& n) {
+                          auto args = m(n.args);
+                          return rebuilt(e, m, IntrinsicCall{n.intrinsic, n.implementation, args});
+                        },
                     },
                     e.node().v);
 }

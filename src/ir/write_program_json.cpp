@@ -1,4 +1,4 @@
-#include <tenon/ir/ops.h>
+#include <tenon/ir/intrinsic.h>
 #include <tenon/ir/program_json.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
@@ -141,10 +141,12 @@ class ProgramWriter {
             [&](const For& n) -> Json {
               Json notes = Json::object();
               for (const auto& [note, value] : n.notes) notes[note] = value;
-              return {{"kind", "for"},        {"var", var(n.var)},
-                      {"min", expr(n.min)},   {"extent", expr(n.extent)},
-                      {"axis", word(n.kind)}, {"mark", name(n.mark)},
-                      {"notes", notes},       {"body", stmt(n.body)}};
+              Json out = {{"kind", "for"},        {"var", var(n.var)},
+                          {"min", expr(n.min)},   {"extent", expr(n.extent)},
+                          {"axis", word(n.kind)}, {"mark", name(n.mark)},
+                          {"notes", notes},       {"body", stmt(n.body)}};
+              if (n.intrinsic) out["intrinsic"] = Json::parse(to_json(*n.intrinsic));
+              return out;
             },
             [&](const Seq& n) -> Json {
               Json parts = Json::array();

@@ -272,10 +272,20 @@ struct Shuffle {
   std::vector<int> lanes;
 };
 
+struct Intrinsic;  // intrinsic.h
+/// Flat code: what the intrinsic's formula gives on the lanes at hand. The arguments are the old
+/// value where the formula is a reduction, then the operands in the order of the formula's inputs;
+/// the elements that one lane combines stand next to each other.
+struct IntrinsicCall {
+  std::shared_ptr<const Intrinsic> intrinsic;
+  int implementation = 0;  // its number in the intrinsic
+  std::vector<Expr> args;
+};
+
 struct ExprNode {
   Type type;
   std::variant<IntImm, FloatImm, VarRef, Binary, Unary, Select, Cast, Bitcast, Load, Call, Ramp,
-               Broadcast, Reduce, Let, VectorReduce, Shuffle>
+               Broadcast, Reduce, Let, VectorReduce, Shuffle, IntrinsicCall>
       v;
 };
 

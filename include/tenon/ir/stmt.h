@@ -23,8 +23,14 @@ class Stmt {
   std::shared_ptr<const StmtNode> node_;
 };
 
-/// Marks say how lowering runs a loop; in a loop tree they change no meaning.
-enum class LoopMark : uint8_t { serial, parallel, vectorize, unroll };
+/// Marks say how lowering runs a loop; in a loop tree they change no meaning. tensorize: the loops
+/// inside and the stage are the formula of For::intrinsic, whose lanes this loop runs over.
+enum class LoopMark : uint8_t { serial, parallel, vectorize, unroll, tensorize };
+
+/// Whether iterations of the loop become lanes of vectors.
+inline bool makes_lanes(LoopMark mark) {
+  return mark == LoopMark::vectorize || mark == LoopMark::tensorize;
+}
 
 /// for var in [min, min+extent): body. In a loop tree min is 0.
 struct For {
@@ -34,6 +40,7 @@ struct For {
   LoopMark mark = LoopMark::serial;
   std::map<std::string, int64_t> notes;  // further marks: "partition", ...
   Stmt body;
+  std::shared_ptr<const Intrinsic> intrinsic;  // of a loop marked tensorize, else null
 };
 
 /// Flat code and init nests: buffer[indices] = value. Lanes whose mask is off are not written.

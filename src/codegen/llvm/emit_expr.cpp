@@ -112,12 +112,8 @@ llvm::Value* Emitter::emit_node(const Expr& e) {
           },
           [&](const Let& n) -> llvm::Value* { return emit_let(n); },
           [&](const VectorReduce& n) -> llvm::Value* { return emit_vector_reduce(n); },
-          [&](const Shuffle& n) -> llvm::Value* {
-            llvm::Value* value = emit(n.value);
-            if (n.value.lanes() == 1) return splat(value, t.lanes);
-            if (t.lanes == 1) return builder_.CreateExtractElement(value, n.lanes[0]);
-            return builder_.CreateShuffleVector(value, n.lanes);
-          }},
+          [&](const Shuffle& n) -> llvm::Value* { return emit_shuffle(n, t.lanes); },
+          [&](const IntrinsicCall& n) -> llvm::Value* { return emit_intrinsic(n, t); }},
       e.node().v);
 }
 

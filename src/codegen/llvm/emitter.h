@@ -102,6 +102,8 @@ class Emitter {
   llvm::Value* emit_call(const Expr& e, const Call& n);
   llvm::Value* emit_let(const Let& n);
   llvm::Value* emit_vector_reduce(const VectorReduce& n);
+  llvm::Value* emit_shuffle(const Shuffle& n, int lanes);
+  llvm::Value* emit_intrinsic(const IntrinsicCall& n, Type t);  // emit_intrinsic.cpp
   llvm::Value* under_predicate(llvm::Value* condition, const Expr& e);
   bool has_load(const Expr& e);
 

@@ -133,7 +133,7 @@ int64_t instructions(const Expr& e) {
       count += 12 * n.lanes();
     else if (n.as<Binary>() || n.as<Select>() || n.as<Unary>() || n.as<Cast>())
       count += index ? 0 : 1;
-    else if (n.as<Broadcast>() || n.as<Shuffle>())
+    else if (n.as<Broadcast>() || n.as<Shuffle>() || n.as<IntrinsicCall>())
       count += 1;
     else if (n.as<VectorReduce>())
       count += 8;

@@ -1,0 +1,65 @@
+#include <tenon/ir/intrinsic.h>
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+
+namespace tenon {
+namespace {
+
+/// C[i] += i32(A[i, r]) * i32(B[i, r]) over groups of `group` elements.
+Program dot_formula(const std::string& name, DType a_type, DType b_type, DType c_type,
+                    int64_t lanes, int64_t group) {
+  const Buffer a("A", a_type, {lanes, group}), b("B", b_type, {lanes, group}),
+      c("C", c_type, {lanes});
+  const Var i("i"), r("r"), loop_i("i"), loop_r("r");
+  Stage stage;
+  stage.name = "C";
+  stage.axes = {{Axis(i, lanes), AxisKind::spatial, loop_i},
+                {Axis(r, group), AxisKind::reduce, loop_r}};
+  stage.outputs = {c};
+  stage.indices = {i};
+  stage.values = {cast(c_type, load(a, {i, r})) * cast(c_type, load(b, {i, r}))};
+  stage.combiner = sum_combiner(c_type);
+  stage.init = stage.combiner->identity;
+  For inner{loop_r, 0, group, AxisKind::reduce, LoopMark::serial, {}, make_stmt(std::move(stage)),
+            nullptr};
+  For outer{loop_i, 0, lanes, AxisKind::spatial, LoopMark::serial, {}, make_stmt(std::move(inner)),
+            nullptr};
+  return {name,
+          {{a, ParamRole::input}, {b, ParamRole::input}, {c, ParamRole::output}},
+          make_stmt(std::move(outer))};
+}
+
+/// VPDPBUSD: four products of an unsigned and a signed byte added to an i32, exactly (Intel SDM
+/// vol. 2C; the form that saturates is VPDPBUSDS).
+Intrinsic dot4_u8i8_i32() {
+  const std::vector<std::string> wide = {"avx512vnni"}, narrow = {"avx512vl", "avx512vnni"},
+                                 plain = {"avxvnni"}, order = {"C", "A", "B"};
+  return {"dot4_u8i8_i32",
+          dot_formula("dot4_u8i8_i32", u8, i8, i32, 16, 4),
+          {{wide, 16, "llvm.x86.avx512.vpdpbusd.512", order},
+           {narrow, 8, "llvm.x86.avx512.vpdpbusd.256", order},
+           {plain, 8, "llvm.x86.avx512.vpdpbusd.256", order},
+           {narrow, 4, "llvm.x86.avx512.vpdpbusd.128", order},
+           {plain, 4, "llvm.x86.avx512.vpdpbusd.128", order}}};
+}
+
+}  // namespace
+
+const std::vector<std::shared_ptr<const Intrinsic>>& intrinsics() {
+  static const std::vector<std::shared_ptr<const Intrinsic>> table = {
+      std::make_shared<const Intrinsic>(dot4_u8i8_i32())};
+  return table;
+}
+
+std::shared_ptr<const Intrinsic> find_intrinsic(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto& intrinsic : intrinsics()) {
+    if (intrinsic->name == name) return intrinsic;
+    known.push_back(intrinsic->name);
+  }
+  const std::vector<std::string> near = nearest_names(name, known, 1);
+  throw UserError(fmt::format("there is no intrinsic \"{}\"\n  known: {}\n  try: {}", name,
+                              join(known), near.empty() ? "a declaration of your own" : near[0]));
+}
+
+}  // namespace tenon
