@@ -67,6 +67,17 @@ Stmt load_nest(const Stage& stage, const std::string& name, const std::vector<Bu
   });
 }
 
+/// Where a guard on the reduction fails for a whole iteration, nothing happens to the elements; but
+/// the first iteration starts them.
+void add_reduce_conditions(const StagePath& path, size_t first,
+                           const std::vector<const For*>& reductions, LoopBox& box,
+                           Simplifier& math) {
+  VarMap start;
+  for (const For* l : reductions) start.emplace(l->var, int_imm(0));
+  for (const Expr& c : outer_conditions(path.stage->reduce_guard, path, first, math))
+    if (path.stage->init.empty() || math.prove(substitute(c, start))) box.conditions.push_back(c);
+}
+
 }  // namespace
 
 /// for k.o: for x: for k.i: C += ...   ->   for k.o: for x: { C.load; for k.i: C.cache += ...;
@@ -90,11 +101,9 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
     refuse(Rule::scope_missing, fmt::format("target {} has no {} memory", target.name, name(scope)),
            "use Scope::global or Scope::reg", mark);
   LoopBox box = exact_box(path, first);
-  // Where a guard on the reduction fails for the whole iteration, nothing happens to the elements.
   Simplifier math = math_for(path);
-  for (const Expr& c : outer_conditions(old.reduce_guard, path, first, math))
-    box.conditions.push_back(c);
   const std::vector<const For*> reductions = enclosing_reductions(path, first);
+  add_reduce_conditions(path, first, reductions, box, math);
   for (const For* l : reductions)
     if (!old.init.empty() && extent_of(*l).value_or(0) < 1)
       refuse(Rule::cache_write_empty,

@@ -5,7 +5,8 @@
 namespace tenon {
 namespace {
 
-void check_producer(const Program& program, const StagePath& producer) {
+/// Returns the axes of the producer in the order of its loops.
+std::vector<size_t> check_producer(const Program& program, const StagePath& producer) {
   const Stage& stage = *producer.stage;
   for (const Buffer& b : stage.outputs) {
     if (is_output(program, b))
@@ -22,11 +23,12 @@ void check_producer(const Program& program, const StagePath& producer) {
     refuse(Rule::compute_at_init,
            fmt::format("the init of \"{}\" is a stage of its own", stage.name),
            "compute_at before decompose_reduction");
-  check_plain(producer, "compute_at");
+  std::vector<size_t> order = check_plain(producer, "compute_at");
   if (!indexed_by_axes(stage))
     refuse(
         Rule::compute_at_indices,
         fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name));
+  return order;
 }
 
 /// Position in the reader's path of the first loop inside `at`. The init of a reduction runs above
@@ -75,7 +77,7 @@ Program ComputeAt::apply(const Program& program, const Target&) const {
   const size_t at = find_loop(consumer, loop);
   const For* place = consumer.loops[at];
   const std::string mark = full_name(consumer, at);
-  check_producer(program, producer);
+  const std::vector<size_t> order = check_producer(program, producer);
   if (is_under(producer, place))
     refuse(Rule::compute_at_already,
            fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
@@ -90,7 +92,7 @@ Program ComputeAt::apply(const Program& program, const Target&) const {
              {}, mark);
 
   Simplifier math = math_for(consumer);
-  const Stmt nest = nest_over_box(*producer.stage, box, math);
+  const Stmt nest = nest_over_box(*producer.stage, box, math, order);
   Program out = program;
   out.body = replace_stage(program.body, stage, [](const Stage&) { return Stmt(); });
   for (const Buffer& b : producer.stage->outputs) out.body = drop_allocate(out.body, b);

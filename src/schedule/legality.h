@@ -44,7 +44,7 @@ enum class RuleKind : uint8_t { legality, usage };
   X(unroll_limit, legality, "unroll", "at most 1024 copies of the body")                           \
   X(partition_nothing, usage, "partition", "a condition depends on the loop")                      \
   X(move_scheduled, legality, "compute_at reverse_compute_at", "the stage is in its first place")  \
-  X(move_into_vectorized, legality, "compute_at reverse_compute_at cache_read cache_write",        \
+  X(move_into_vectorized, legality, "compute_at reverse_compute_at cache_read cache_write rfactor", \
     "no vectorized loop is round the place")                                                       \
   X(exact_box, legality, "reverse_compute_at cache_write cache_read",                              \
     "an iteration writes exactly a box")                                                           \
@@ -103,7 +103,14 @@ enum class RuleKind : uint8_t { legality, usage };
   X(decompose_in_reduction, legality, "decompose_reduction", "no reduction loop is outside")       \
   X(decompose_vectorized, legality, "decompose_reduction", "no vectorized loop is outside")        \
   X(decompose_anew, legality, "decompose_reduction", "the loops inside are all its own")           \
-  X(decompose_allocated, legality, "decompose_reduction", "its buffer exists outside the loop")
+  X(decompose_allocated, legality, "decompose_reduction", "its buffer exists outside the loop")    \
+  X(rfactor_map, usage, "rfactor", "the stage is a reduction")                                     \
+  X(rfactor_ordered, legality, "rfactor", "the combiner commutes")                                 \
+  X(rfactor_indices, usage, "rfactor", "the stage is indexed by its own axes")                     \
+  X(rfactor_spatial, usage, "rfactor", "the loop runs the reduction")                              \
+  X(rfactor_dim, usage, "rfactor", "the new dimension has a place")                                \
+  X(rfactor_marked, usage, "rfactor", "marks come after rfactor")                                  \
+  X(rfactor_touched, legality, "rfactor", "no stage inside the reduction touches its result")
 
 enum class Rule : uint8_t {
 #define TENON_RULE_NAME(id, kind, primitives, text) id,

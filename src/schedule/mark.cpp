@@ -32,9 +32,8 @@ void check_iterations(const StagePath& path, size_t at, std::string_view primiti
                          "into one element; "
                          "{} needs a spatial loop",
                          loop.var.name(), p.stage->name, primitive),
-             fmt::format("{} of a spatial loop; splitting a reduction into independent parts "
-                         "(rfactor) is not available",
-                         primitive),
+             fmt::format("{} of a spatial loop, or rfactor({}, \"{}\") first, which makes it one",
+                         primitive, p.stage->name, loop.var.name()),
              mark);
   if (auto why = conflict_between_iterations(path, at, Accumulation::conflicts))
     refuse(Rule::iterations_meet,

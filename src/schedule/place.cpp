@@ -9,32 +9,35 @@
 
 namespace tenon {
 
-bool is_plain(const StagePath& path) {
+std::optional<std::vector<size_t>> plain_order(const StagePath& path) {
   const Stage& stage = *path.stage;
-  if (path.loops.size() != stage.axes.size() || stage.spatial_guard.defined() ||
-      stage.reduce_guard.defined())
-    return false;
+  if (path.loops.size() != stage.axes.size() || stage.spatial_guard.defined()) return std::nullopt;
+  std::vector<size_t> order;
   for (size_t n = 0; n < path.loops.size(); ++n) {
     const For& loop = *path.loops[n];
-    const VarRef* ref = stage.axes[n].value.as<VarRef>();
+    const auto own = std::find_if(stage.axes.begin(), stage.axes.end(), [&](const AxisBinding& b) {
+      const VarRef* ref = b.value.as<VarRef>();
+      return ref && ref->var.same_as(loop.var);
+    });
     const bool last = n + 1 == path.loops.size();
     const bool nested =
         last ? loop.body.as<Stage>() == &stage : loop.body.as<For>() == path.loops[n + 1];
-    if (!ref || !ref->var.same_as(loop.var) || !nested || loop.mark != LoopMark::serial ||
-        !loop.notes.empty())
-      return false;
+    if (own == stage.axes.end() || !nested || loop.mark != LoopMark::serial || !loop.notes.empty())
+      return std::nullopt;
+    order.push_back(static_cast<size_t>(own - stage.axes.begin()));
   }
-  return true;
+  return order;
 }
 
-void check_plain(const StagePath& path, std::string_view primitive) {
-  if (is_plain(path)) return;
+std::vector<size_t> check_plain(const StagePath& path, std::string_view primitive) {
+  if (auto order = plain_order(path)) return *order;
   refuse(Rule::move_scheduled,
          fmt::format("stage \"{}\" has been scheduled already; {} moves a stage that is still in "
                      "its first place",
                      path.stage->name, primitive),
          fmt::format("{} first, then schedule the loops that it gets", primitive),
          path.loops.empty() ? "" : full_name(path, 0));
+  return {};
 }
 
 void check_not_vectorized(const StagePath& path, size_t at, std::string_view what) {
@@ -146,7 +149,9 @@ std::vector<const For*> loops_round_allocate(const Program& program, const Buffe
   return out;
 }
 
-Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math) {
+Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math, std::vector<size_t> order) {
+  if (order.empty())
+    for (size_t n = 0; n < stage.axes.size(); ++n) order.push_back(n);
   std::vector<Var> loops;
   std::set<std::string> names;
   std::vector<Expr> extents;
@@ -158,16 +163,23 @@ Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math) {
     for (int k = 2; !names.insert(own).second; ++k) own = fmt::format("{}{}", name, k);
     loops.emplace_back(own);
     extents.push_back(n < rank ? box.dims[n].extent : stage.axes[n].axis.extent);
-    stage.axes[n].value = loops[n];
   }
   const std::vector<Expr> own(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(rank));
   const BoxAccess access = access_box(box, own, stage.outputs[0]->shape, math);
-  for (size_t d = 0; d < rank; ++d) stage.axes[d].value = access.values[d];
+  VarMap moved;  // loops that the reduce guard may speak of
+  for (size_t n = 0; n < stage.axes.size(); ++n) {
+    const Expr value = n < rank ? access.values[n] : Expr(loops[n]);
+    if (const VarRef* ref = stage.axes[n].value.as<VarRef>()) moved.emplace(ref->var, value);
+    stage.axes[n].value = value;
+  }
   stage.spatial_guard = access.guard;
+  if (stage.reduce_guard.defined()) stage.reduce_guard = substitute(stage.reduce_guard, moved);
   const std::vector<AxisBinding> axes = stage.axes;
   Stmt body = make_stmt(std::move(stage));
-  for (size_t n = loops.size(); n-- > 0;)
-    body = make_stmt(make_loop(loops[n], extents[n], axes[n].kind, body));
+  for (size_t n = order.size(); n-- > 0;) {
+    const size_t a = order[n];
+    body = make_stmt(make_loop(loops[a], extents[a], axes[a].kind, body));
+  }
   return body;
 }
 

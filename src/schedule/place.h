@@ -5,11 +5,11 @@ namespace tenon {
 
 // Placing a stage's nest at a loop: what compute_at, reverse_compute_at and the cache stages share.
 
-/// Is the stage in its first place: one loop per axis, in order, nothing else under them, no marks,
-/// no guards?
-bool is_plain(const StagePath& path);
-/// Refuses a stage that is not plain; `primitive` is the word for the message.
-void check_plain(const StagePath& path, std::string_view primitive);
+/// For a stage that is *plain*, the axis of each of its loops: one loop per axis, nothing else
+/// under them, no marks, at most a reduce guard. Nothing for other stages.
+std::optional<std::vector<size_t>> plain_order(const StagePath& path);
+/// The same; refuses a stage that is not plain. `primitive` is the word for the message.
+std::vector<size_t> check_plain(const StagePath& path, std::string_view primitive);
 
 /// Refuses a loop that is, or is inside, a vectorized loop.
 void check_not_vectorized(const StagePath& path, size_t at, std::string_view what);
@@ -31,9 +31,10 @@ bool exists_for(const Program& program, const std::string& stage, const Buffer& 
 std::vector<const For*> loops_round_allocate(const Program& program, const Buffer& buffer);
 
 /// New loops for the stage's axes: spatial axis d (of the output's dimensions) over the box, axes
-/// after those over their whole extent, with bindings and guard set. Loop names are the axes'
-/// names.
-Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math);
+/// after those over their whole extent, with bindings and guards set. Loop names are the axes'
+/// names; `order` has the axes from the outside in (empty: as they stand).
+Stmt nest_over_box(Stage stage, const LoopBox& box, Simplifier& math,
+                   std::vector<size_t> order = {});
 
 /// `root` with the loop's body replaced by allocate(buffers): before; body; after.
 Stmt surround_body(const Stmt& root, const Var& loop, const std::vector<Buffer>& buffers,

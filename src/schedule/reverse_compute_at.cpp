@@ -85,7 +85,7 @@ class Mover {
              "name a loop of a stage whose output it reads", mark());
   }
 
-  Stmt nest() {
+  Stmt nest(const std::vector<size_t>& order) {
     Stage stage = *consumer_.stage;
     LoopBox box;
     box.conditions = placement_.conditions;
@@ -106,7 +106,7 @@ class Mover {
       }
     }
     Simplifier math = math_for(path_);
-    return nest_over_box(std::move(stage), box, math);
+    return nest_over_box(std::move(stage), box, math, order);
   }
 
  private:
@@ -238,9 +238,11 @@ class Mover {
   VarMap last_;  // loops of which only the last iteration counts, with that iteration
 };
 
-void check_consumer(const Program& program, const StagePath& consumer, const StagePath& at_path) {
+/// Returns the axes of the consumer in the order of its loops.
+std::vector<size_t> check_consumer(const Program& program, const StagePath& consumer,
+                                   const StagePath& at_path) {
   const Stage& stage = *consumer.stage;
-  check_plain(consumer, "reverse_compute_at");
+  std::vector<size_t> order = check_plain(consumer, "reverse_compute_at");
   if (!indexed_by_axes(stage))
     refuse(
         Rule::reverse_indices,
@@ -258,6 +260,7 @@ void check_consumer(const Program& program, const StagePath& consumer, const Sta
                fmt::format("stage \"{}\" needs {} before that loop has ended", reader.stage->name,
                            b->name));
   }
+  return order;
 }
 
 }  // namespace
@@ -272,11 +275,11 @@ Program ReverseComputeAt::apply(const Program& program, const Target&) const {
     refuse(Rule::reverse_already,
            fmt::format("loop \"{}\" is already round stage \"{}\"", loop, stage),
            "name a loop of a stage that it reads", full_name(path, at));
-  check_consumer(program, consumer, path);
+  const std::vector<size_t> order = check_consumer(program, consumer, path);
   check_not_vectorized(path, at, "computing a stage");
   Mover mover(program, consumer, path, at);
   mover.check_inputs();
-  const Stmt nest = mover.nest();
+  const Stmt nest = mover.nest(order);
 
   Program out = program;
   out.body = replace_stage(program.body, stage, [](const Stage&) { return Stmt(); });

@@ -137,6 +137,13 @@ void Schedule::remember(const Primitive& primitive, const Program& before) {
   const std::string step = fmt::format(" by step {}", trace_.size() + 1);
   if (const ComputeInline* p = std::get_if<ComputeInline>(&primitive))
     used_up_[p->stage] = "was inlined into its readers" + step;
+  if (const RFactor* p = std::get_if<RFactor>(&primitive)) {
+    const StagePath path = find_stage(before, p->stage);
+    for (const For* l : path.loops)
+      if (binds_reduce(*path.stage, l->var) && l->var.name() != p->loop)
+        used_up_[p->stage + ":" + l->var.name()] =
+            fmt::format("went to \"{}\"{}", fresh_name(before, p->stage + ".rf"), step);
+  }
   const auto loops = consumed(primitive);
   if (loops.empty()) return;
   const std::string stage = std::visit(

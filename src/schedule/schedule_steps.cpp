@@ -140,6 +140,14 @@ Self& ScheduleSteps<Self>::decompose_reduction(const LoopRef& loop) {
 }
 
 template <class Self>
+std::string ScheduleSteps<Self>::rfactor(const LoopRef& loop, const RFactorOptions& options) {
+  const Loop l = resolve(loop);
+  std::string made = fresh_name(self().schedule().program(), l.stage + ".rf");
+  self().schedule().apply(RFactor{l.stage, l.name, options.dim});
+  return made;
+}
+
+template <class Self>
 std::vector<Loop> ScheduleSteps<Self>::loops() {
   const std::string stage = self().spoken_stage();
   std::vector<Loop> out;

@@ -86,13 +86,27 @@ Primitive random_mark(const StagePath& path, Rng& rng) {
   }
 }
 
+/// A loop of a reduction, preferably an inner one.
+Primitive random_rfactor(const std::vector<StagePath>& stages, Rng& rng) {
+  std::vector<StagePath> reductions;
+  for (const StagePath& p : stages)
+    if (p.stage->combiner) reductions.push_back(p);
+  if (reductions.empty()) return RFactor{stages[0].stage->name, "i"};
+  const StagePath& path = one_of(reductions, rng);
+  std::vector<std::string> loops;
+  for (const For* l : path.loops)
+    if (l->kind == AxisKind::reduce || rng.chance(0.1)) loops.push_back(l->var.name());
+  if (loops.empty()) return RFactor{path.stage->name, "i"};
+  return RFactor{path.stage->name, one_of(loops, rng), rng.between(-1, 2)};
+}
+
 }  // namespace
 
 Primitive random_step(const Schedule& s, Rng& rng) {
   const std::vector<StagePath> stages = stage_paths(s.program().body);
   const StagePath& path = one_of(stages, rng);
   const std::string& stage = path.stage->name;
-  switch (rng.below(20)) {
+  switch (rng.below(22)) {
     case 0:
     case 1:
     case 2:
@@ -124,6 +138,9 @@ Primitive random_step(const Schedule& s, Rng& rng) {
       return CacheWrite{stage, random_loop(path, rng)};
     case 18:
       return DecomposeReduction{stage, random_loop(path, rng)};
+    case 19:
+    case 20:
+      return random_rfactor(stages, rng);
     default:
       return SetScope{path.stage->outputs[0]->name, Scope::reg};
   }

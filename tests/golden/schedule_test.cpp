@@ -129,6 +129,29 @@ TEST_CASE("decompose_reduction") {
   check_tree("decompose_reduction", s);
 }
 
+TEST_CASE("rfactor of an inner part, and the parts at a loop of the reduction") {
+  Matmul m(16, 32, 1027);
+  Schedule s(m.program(), wide_target());
+  s.split("k", 16);
+  const std::string parts = s.rfactor("k.i");
+  CHECK(parts == "C.rf");
+  check_tree("rfactor", s);
+  s[parts].compute_at("C", "j");
+  s.set_scope(parts, Scope::reg);
+  s[parts].vectorize("k.i");
+  check_tree("rfactor_at", s);
+}
+
+TEST_CASE("rfactor of a tuple") {
+  const Tensor x = input("X", f32, {8, 100});
+  const Axis i("i", 8), k("k", 100);
+  Schedule s(make_program("rows", compute_tuple("M", {i}, arg_max(x(i, k), k))), wide_target());
+  s.split("k", 25);
+  s["M"].rfactor("k.o", {.dim = 0});
+  s["M.rf"].reorder({"k.o", "i"}).parallel("k.o");
+  check_tree("rfactor_tuple", s);
+}
+
 TEST_CASE("the reference page of primitives is up to date") {
   check_golden("../../docs/primitives.md", primitives_markdown());
 }

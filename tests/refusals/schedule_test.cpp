@@ -260,6 +260,36 @@ TEST_CASE("set_scope and decompose_reduction") {
   refused([&] { s["C.init"].decompose_reduction("j"); }, {"is not a reduction"});
 }
 
+TEST_CASE("rfactor") {
+  Schedule s = matmul();
+  refused([&] { s.rfactor("i"); },
+          {"loop \"i\" is no reduction loop of stage \"C\"", "split the reduction first"});
+  refused([&] { s.rfactor("k", {.dim = 3}); },
+          {"dim is 3; the new dimension stands at one of 0 to 2, or last (-1)"});
+  s.parallel("i");
+  refused([&] { s.rfactor("k"); },
+          {"loop \"i\" is marked; marks come after rfactor", "rfactor first"});
+  Schedule c = chain();
+  refused([&] { c["C"].rfactor("i"); }, {"stage \"C\" is not a reduction"});
+  Schedule o = ordered();
+  o.split("k", 2);
+  refused([&] { o.rfactor("k.i"); },
+          {"combiner \"later\" of stage \"L\" does not commute", "cannot be combined apart"});
+  Matmul m(8, 8, 8);
+  const Axis y("y", 8), x("x", 8);
+  Schedule r(make_program("relu", {compute("D", {y, x}, max(m.C(y, x), Expr(0.0)))}),
+             wide_target());
+  r["C"].split("k", 4);
+  r["C"].reorder({"k.o", "i", "j"});
+  r["D"].reverse_compute_at("C", "i");
+  refused([&] { r["C"].rfactor("k.i"); },
+          {"stage \"D\" touches C inside the reduction of \"C\"", "rfactor before"});
+  Schedule twice = matmul();
+  twice.split("k", 2);
+  twice.rfactor("k.i");
+  refused([&] { twice["C"].unroll("k.o"); }, {"loop \"k.o\" went to \"C.rf\" by step 2"});
+}
+
 TEST_CASE("knobs") {
   Knobs bound(Point::from_json(R"({"a":3})"));
   CHECK_THROWS_WITH(bound.pick("a", {1, 2}), Contains("3 is none of 1, 2"));

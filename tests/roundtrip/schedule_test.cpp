@@ -59,6 +59,8 @@ TEST_CASE("a step's texts") {
   CHECK(to_cpp(Primitive(SetScope{"C.cache", Scope::reg})) ==
         R"(s.set_scope("C.cache", Scope::reg);)");
   CHECK(to_cpp(Primitive(ComputeInline{"P"})) == R"(s["P"].compute_inline();)");
+  CHECK(to_cpp(Primitive(RFactor{"C", "k.i"})) == R"(s["C"].rfactor("k.i");)");
+  CHECK(to_cpp(Primitive(RFactor{"C", "k.i", 0})) == R"(s["C"].rfactor("k.i", {.dim = 0});)");
   CHECK(to_cpp(Primitive(ComputeAt{"P", "C", "i.o"})) == R"(s["P"].compute_at("C", "i.o");)");
 }
 
@@ -83,7 +85,7 @@ TEST_CASE("a fresh step of every kind survives JSON") {
           Primitive(ComputeInline{"S"}),
           Primitive(CacheRead{"S", "B", "a", Scope::reg, {{0, 1, 0}}}),
           Primitive(CacheWrite{"S", "a", Scope::reg}), Primitive(SetScope{"B", Scope::reg}),
-          Primitive(DecomposeReduction{"S", "a"})}) {
+          Primitive(DecomposeReduction{"S", "a"}), Primitive(RFactor{"S", "a", 1})}) {
       if (primitive_name(step) != name) continue;
       CHECK(primitive_from_json(to_json(step)) == step);
     }

@@ -1,5 +1,6 @@
 #pragma once
 #include <tenon/schedule/loop_primitives.h>
+#include <tenon/schedule/restructure_primitives.h>
 #include <tenon/schedule/stage_primitives.h>
 
 namespace tenon {
@@ -8,7 +9,7 @@ namespace tenon {
 /// test file.
 using Primitive = std::variant<Split, Tile, Fuse, Reorder, Parallel, Vectorize, Unroll, Partition,
                                ComputeAt, ReverseComputeAt, ComputeInline, CacheRead, CacheWrite,
-                               SetScope, DecomposeReduction>;
+                               SetScope, DecomposeReduction, RFactor>;
 
 /// The steps that made a program from the unscheduled loop tree, with concrete numbers.
 using Trace = std::vector<Primitive>;

@@ -52,6 +52,9 @@ struct SplitLoops {
 struct TileLoops {
   Loop outer_o, inner_o, outer_i, inner_i;
 };
+struct RFactorOptions {
+  int64_t dim = -1;
+};
 /// Names of the stages that cache_write made; `load` is empty when no partial results are copied
 /// in.
 struct CacheWriteStages {
@@ -87,6 +90,8 @@ class ScheduleSteps {
   CacheWriteStages cache_write(const LoopRef& at, const CacheWriteOptions& options = {});
   Self& set_scope(const StageRef& buffer, Scope scope);
   Self& decompose_reduction(const LoopRef& loop);
+  /// Returns the name of the stage of partial results.
+  std::string rfactor(const LoopRef& loop, const RFactorOptions& options = {});
 
   /// Names of the loops round the stage, from the outside in.
   std::vector<Loop> loops();

@@ -1,0 +1,124 @@
+#include <catch2/catch.hpp>
+
+#include <numeric>
+
+#include "interp/interp.h"
+#include "schedule_formulas.h"
+
+using namespace tenon;
+
+namespace {
+
+/// Runs the program on the arrays of its parameters, in their order.
+template <class... Ts>
+void run(const Schedule& s, std::vector<Ts>&... arrays) {
+  verify_tree(s);
+  const std::vector<HostBuffer> args = {HostBuffer{arrays.data()}...};
+  interpret(s.program(), args);
+}
+
+/// out = start + sum of 0 .. n-1, by rfactor of the outer or the inner part of a split by `factor`.
+Schedule sum_of(int64_t n, int64_t factor, const std::string& part) {
+  const Tensor x = input("X", i32, {n});
+  const Axis k("k", n);
+  Schedule s(make_program("total", {compute("S", {}, sum(x(k), {k}, int_imm(10, i32)))}),
+             wide_target());
+  s.split("k", factor);
+  s.rfactor(part);
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("rfactor counts the init once, for parts that do not divide the domain") {
+  std::vector<int32_t> x(1027), out(1);
+  std::iota(x.begin(), x.end(), 0);
+  Schedule outer = sum_of(1027, 257, "k.o");
+  outer["S.rf"].parallel("k.o");
+  run(outer, x, out);
+  CHECK(out[0] == 526861);
+  Schedule inner = sum_of(1027, 8, "k.i");
+  inner["S.rf"].vectorize("k.i", {.tail = Tail::mask});
+  out[0] = 0;
+  run(inner, x, out);
+  CHECK(out[0] == 526861);
+}
+
+TEST_CASE("rfactor over an empty domain leaves the init") {
+  std::vector<int32_t> x(1), out(1);
+  for (const char* part : {"k.o", "k.i"}) {
+    out[0] = 0;
+    run(sum_of(0, 4, part), x, out);
+    CHECK(out[0] == 10);
+  }
+}
+
+TEST_CASE("rfactor keeps the lowest index of equal values") {
+  const std::vector<int32_t> values = {3, 9, 9, -1, 9};
+  for (int64_t factor : {1, 2, 3, 5, 8})
+    for (const char* part : {"k.o", "k.i"}) {
+      const Tensor x = input("X", i32, {5});
+      const Axis k("k", 5);
+      Schedule s(make_program("best", compute_tuple("M", {}, arg_max(x(k), k))), wide_target());
+      s.split("k", factor);
+      s["M"].rfactor(part);
+      s["M.rf"].parallel(part);
+      std::vector<int32_t> in = values, best(1);
+      std::vector<int64_t> where(1);
+      run(s, in, best, where);
+      CHECK(best[0] == 9);
+      CHECK(where[0] == 1);
+    }
+}
+
+TEST_CASE("rfactor of maxima below zero starts from the identity, not from zero") {
+  const Tensor x = input("X", i32, {1003});
+  const Axis k("k", 1003);
+  Schedule s(make_program("top", {compute("M", {}, reduce_max(x(k), {k}))}), wide_target());
+  s.split("k", 8);
+  s.rfactor("k.i");
+  std::vector<int32_t> in(1003), out(1);
+  for (size_t n = 0; n < in.size(); ++n) in[n] = -6 - static_cast<int32_t>(n % 97);
+  run(s, in, out);
+  CHECK(out[0] == -6);
+}
+
+TEST_CASE("rfactor with a combiner of the user's own") {
+  const Var a("a", {i32, 1}), b("b", {i32, 1});
+  const auto either = std::make_shared<const Combiner>(
+      Combiner{"either", {a}, {b}, {binary(BinaryOp::bit_xor, a, b)}, {int_imm(0, i32)}, true});
+  const Tensor x = input("X", i32, {2, 37});
+  const Axis i("i", 2), k("k", 37);
+  Schedule s(make_program("fold", {compute("F", {i}, reduce(either, {x(i, k)}, {k}))}),
+             wide_target());
+  s.split("k", 5);
+  s.rfactor("k.o", {.dim = 0});
+  std::vector<int32_t> in(74), out(2), want(2);
+  for (size_t n = 0; n < in.size(); ++n) {
+    in[n] = static_cast<int32_t>(n * 7919 % 1009);
+    want[n / 37] ^= in[n];
+  }
+  run(s, in, out);
+  CHECK(out == want);
+}
+
+TEST_CASE("the parts of rfactor move into a loop of the reduction, and the reduction into theirs") {
+  for (bool reverse : {false, true}) {
+    Matmul m(6, 7, 19, i32);
+    Schedule s(m.program(), wide_target());
+    s.split("k", 4);
+    s.rfactor("k.i");
+    if (reverse)
+      s["C"].reverse_compute_at("C.rf", "j");
+    else
+      s["C.rf"].compute_at("C", "j");
+    INFO(s.print());
+    std::vector<int32_t> x(6 * 19), y(19 * 7), out(6 * 7), want(6 * 7);
+    std::iota(x.begin(), x.end(), -50);
+    std::iota(y.begin(), y.end(), -60);
+    for (size_t n = 0; n < out.size(); ++n)
+      for (size_t k = 0; k < 19; ++k) want[n] += x[n / 7 * 19 + k] * y[k * 7 + n % 7];
+    run(s, x, y, out);
+    CHECK(out == want);
+  }
+}
