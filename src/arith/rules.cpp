@@ -1,6 +1,7 @@
 #include "arith/rules.h"
 
 #include <tenon/ir/ops.h>
+#include <tenon/ir/program.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
@@ -14,7 +15,7 @@ struct Wildcards {
   Var t1{"t1"}, t2{"t2"}, t3{"t3"};
   Var b1{"b1", {boolean, 1}}, b2{"b2", {boolean, 1}}, b3{"b3", {boolean, 1}};
   Var n1{"n1"}, n2{"n2"}, n3{"n3"};
-  Var c1{"c1"}, c2{"c2"};
+  Var c1{"c1"}, c2{"c2"}, top{"top"};
 };
 
 const Wildcards& pattern_vars() {
@@ -49,20 +50,20 @@ Expr node(const Expr& condition, const Expr& yes, const Expr& no) {
 using B = BinaryOp;
 using U = UnaryOp;
 
-/// c1 * c2 as a value of the type, with both positive.
-bool product_fits(const RuleConstants& k) {
-  int64_t product;
-  return k.c[0] > 0 && k.c[1] > 0 && !__builtin_mul_overflow(k.c[0], k.c[1], &product) &&
-         product <= max_int(k.dtype);
+Expr all_of(const std::vector<Expr>& parts) {
+  Expr out = parts[0];
+  for (size_t k = 1; k < parts.size(); ++k) out = node(B::logical_and, out, parts[k]);
+  return out;
 }
-bool first_positive(const RuleConstants& k) { return k.c[0] > 0; }
 
 void integer_rules(std::vector<Rule>& out) {
   const Wildcards& w = pattern_vars();
   const Expr x = w.n1, y = w.n2, c1 = w.c1, c2 = w.c2, zero = int_imm(0), one = int_imm(1);
-  auto rule = [&](std::string name, Expr from, Expr to,
-                  bool (*when)(const RuleConstants&) = nullptr) {
-    out.push_back({std::move(name), std::move(from), std::move(to), when});
+  const Expr first_positive = node(B::gt, c1, zero), second_positive = node(B::gt, c2, zero);
+  const Expr product_fits =
+      all_of({first_positive, second_positive, node(B::le, node(B::mul, c1, c2), w.top)});
+  auto rule = [&](std::string name, Expr from, Expr to, Expr when = {}) {
+    out.push_back({std::move(name), std::move(from), std::move(to), std::move(when)});
   };
   rule("x + 0", node(B::add, x, zero), x);
   rule("0 + x", node(B::add, zero, x), x);
@@ -89,9 +90,9 @@ void integer_rules(std::vector<Rule>& out) {
   rule("x // c1 // c2", node(B::floor_div, node(B::floor_div, x, c1), c2),
        node(B::floor_div, x, node(B::mul, c1, c2)), product_fits);
   rule("x % c1 % c2", node(B::floor_mod, node(B::floor_mod, x, c1), c2), node(B::floor_mod, x, c2),
-       [](const RuleConstants& k) { return k.c[0] > 0 && k.c[1] > 0 && k.c[0] % k.c[1] == 0; });
+       all_of({first_positive, second_positive, node(B::eq, node(B::floor_mod, c1, c2), zero)}));
   rule("x % c1 // c2", node(B::floor_div, node(B::floor_mod, x, c1), c2), zero,
-       [](const RuleConstants& k) { return k.c[0] > 0 && k.c[1] >= k.c[0]; });
+       all_of({first_positive, node(B::ge, c2, c1)}));
 }
 
 void bit_rules(std::vector<Rule>& out) {
@@ -110,13 +111,11 @@ void bit_rules(std::vector<Rule>& out) {
 void min_max_rules(std::vector<Rule>& out) {
   const Wildcards& w = pattern_vars();
   const Expr x = w.n1, y = w.n2, c1 = w.c1, c2 = w.c2;
-  auto low_first = [](const RuleConstants& k) { return k.c[0] <= k.c[1]; };
-  auto high_first = [](const RuleConstants& k) { return k.c[0] >= k.c[1]; };
-  auto both_ways = [&](B near, B far, bool (*outside)(const RuleConstants&)) {
+  const Expr low_first = node(B::le, c1, c2), high_first = node(B::ge, c1, c2);
+  auto both_ways = [&](B near, B far, const Expr& outside) {
     std::string n(name(near)), f(name(far));
-    auto rule = [&](const std::string& text, Expr from, Expr to,
-                    bool (*when)(const RuleConstants&) = nullptr) {
-      out.push_back({n + "/" + f + ": " + text, std::move(from), std::move(to), when});
+    auto rule = [&](const std::string& text, Expr from, Expr to, Expr when = {}) {
+      out.push_back({n + "/" + f + ": " + text, std::move(from), std::move(to), std::move(when)});
     };
     rule("near(x, x)", node(near, x, x), x);
     rule("near(near(x, c1), c2)", node(near, node(near, x, c1), c2),
@@ -240,14 +239,13 @@ class Match {
            (*this)(p->no, n->no);
   }
 
-  RuleConstants constants() const {
-    RuleConstants out;
-    for (const auto& [var, value] : bound_) {
-      if (kind_of(var) != Wildcard::constant) continue;
-      out.c[var.name()[1] == '1' ? 0 : 1] = literal(value)->value;
-      out.dtype = value.dtype();
-    }
-    return out;
+  /// Whether the condition holds for the constants that were matched.
+  bool holds(const Expr& when) const {
+    if (!when.defined()) return true;
+    DType type = DType::i64;
+    for (const auto& [var, value] : bound_)
+      if (kind_of(var) == Wildcard::constant) type = value.dtype();
+    return exact(when, type) != 0;
   }
 
   Expr instantiate(const Expr& result) const {
@@ -269,6 +267,39 @@ class Match {
   }
 
  private:
+  using Wide = __int128;
+
+  Wide exact(const Expr& e, DType type) const {
+    if (const auto* n = e.as<IntImm>()) return n->value;
+    if (const auto* v = e.as<VarRef>()) {
+      for (const auto& [var, value] : bound_)
+        if (var.same_as(v->var)) return literal(value)->value;
+      return max_int(type);  // top
+    }
+    const auto& n = *e.as<Binary>();
+    const Wide a = exact(n.a, type), b = exact(n.b, type);
+    switch (n.op) {
+      case B::mul:
+        return a * b;
+      case B::floor_mod:
+        return b == 0 ? 0 : (a % b + b) % b;
+      case B::eq:
+        return a == b;
+      case B::gt:
+        return a > b;
+      case B::ge:
+        return a >= b;
+      case B::le:
+        return a <= b;
+      case B::logical_and:
+        return a && b;
+      default:
+        break;
+    }
+    TENON_CHECK(false, "the condition of a rule has {}", print(e));
+    return 0;
+  }
+
   bool bind(const Var& v, const Expr& e) {
     DType t = e.dtype();
     switch (kind_of(v)) {
@@ -334,7 +365,7 @@ std::vector<WildcardVar> wildcards(const Rule& rule) {
 Expr apply_rule(const Rule& rule, const Expr& e) {
   Match match;
   if (!match(rule.pattern, e)) return {};
-  if (rule.when && !rule.when(match.constants())) return {};
+  if (!match.holds(rule.when)) return {};
   return fit(match.instantiate(rule.result), e.type());
 }
 

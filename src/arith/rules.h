@@ -1,7 +1,6 @@
 #pragma once
 #include <tenon/ir/expr.h>
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,19 +15,13 @@ enum class Wildcard : uint8_t {
   constant,  // c1, c2: an integer literal (in flat code also a broadcast one)
 };
 
-/// The constants a pattern matched, in the order c1, c2, and the integer type of the expression.
-struct RuleConstants {
-  std::array<int64_t, 2> c{};
-  DType dtype = DType::i64;
-};
-
-/// pattern -> result wherever the wildcards match and `when` (if any) holds. Rules are true for
-/// every value of their wildcards in the type at hand, with wrapping arithmetic; the test in
-/// tests/rules fires each of them.
+/// pattern -> result wherever the wildcards match and `when` (if any) holds: a condition on c1, c2
+/// and `top`, the highest value of the type, in arithmetic without bounds. Rules are true for every
+/// value of their wildcards in the type at hand, with wrapping arithmetic; tests/rules fires each
+/// of them and tests/rules/proofs proves what can be proved.
 struct Rule {
   std::string name;
-  Expr pattern, result;
-  bool (*when)(const RuleConstants&) = nullptr;
+  Expr pattern, result, when;
 };
 
 /// The one list. The affine part of simplify (sums, // and % of sums) is code: sums have any number

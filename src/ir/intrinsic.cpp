@@ -42,6 +42,9 @@ void check_axes(const Intrinsic& intrinsic, const Stage& stage, IntrinsicParts& 
   if (stage.axes[1].kind != AxisKind::reduce || !extent || *extent < 1 || *extent > kMaxGroup)
     refuse(intrinsic,
            fmt::format("its reduction axis needs a constant extent of at most {}", kMaxGroup));
+  if (!combiner_op(*stage.combiner))
+    refuse(intrinsic,
+           fmt::format("its combiner \"{}\" is none that is built in", stage.combiner->name));
   parts.group = *extent;
 }
 

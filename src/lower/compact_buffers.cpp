@@ -39,7 +39,7 @@ struct InnerVars {
         [&](const Stmt& x) {
           const For* loop = x.as<For>();
           if (loop) all.insert(loop->var.get());
-          if (loop && loop->mark == LoopMark::vectorize) vectorised.insert(loop->var.get());
+          if (loop && makes_lanes(loop->mark)) vectorised.insert(loop->var.get());
           if (const LetStmt* n = x.as<LetStmt>()) all.insert(n->var.get());
           return true;
         },
@@ -219,7 +219,7 @@ Stmt unroll_register_loops(const Stmt& body, const std::string& where) {
       body,
       [&](const Stmt& s) {
         const For* n = s.as<For>();
-        if (!n || !picks.count(n->var.get()) || n->mark == LoopMark::vectorize) return s;
+        if (!n || !picks.count(n->var.get()) || makes_lanes(n->mark)) return s;
         if (!as_int(n->extent) || n->mark == LoopMark::parallel) {
           throw UserError(fmt::format(
               "lower error in {}: loop \"{}\" picks elements of a register buffer, so it must be "

@@ -38,6 +38,8 @@ Stmt init_nest(const StagePath& path, size_t first) {
     copy.min = substitute(copy.min, fresh);
     copy.extent = substitute(copy.extent, fresh);
     copy.kind = AxisKind::spatial;
+    if (copy.mark == LoopMark::tensorize) copy.mark = LoopMark::vectorize;
+    copy.intrinsic = nullptr;
     copy.var = Var(copy.var.name());
     fresh[path.loops[k]->var] = copy.var;
     loops.push_back(std::move(copy));

@@ -19,6 +19,14 @@ struct LoopFacts {
   std::vector<Buffer> registers;
 };
 
+/// The most lanes, up to `most`, that the target can run the intrinsic on; `most` when none.
+int intrinsic_lanes(const Intrinsic& intrinsic, const Target& target, int most) {
+  int best = 0;
+  for (const IntrinsicImplementation& code : intrinsic.implementations)
+    if (code.lanes <= most && runs_on(code, target)) best = std::max(best, code.lanes);
+  return best > 0 ? best : most;
+}
+
 LoopFacts facts_of(const For& loop, const Target& target) {
   LoopFacts out;
   out.var = loop.var;
@@ -37,6 +45,7 @@ LoopFacts facts_of(const For& loop, const Target& target) {
       },
       nullptr);
   out.lanes = target.lanes(widest);
+  if (loop.intrinsic) out.lanes = intrinsic_lanes(*loop.intrinsic, target, out.lanes);
   for_each_access(loop.body, [&](const Buffer& b, const std::vector<Expr>& indices) {
     if (b->scope != Scope::reg) return;
     for (const Expr& index : indices) {
@@ -67,13 +76,18 @@ std::vector<size_t> groups_of(const std::vector<LoopFacts>& loops) {
 
 }  // namespace
 
+bool runs_on(const IntrinsicImplementation& code, const Target& target) {
+  return std::all_of(code.features.begin(), code.features.end(),
+                     [&](const std::string& f) { return target.has_feature(f); });
+}
+
 LanePlan plan_lanes(const Stmt& body, const Target& target) {
   std::vector<LoopFacts> loops;
   walk(
       body,
       [&](const Stmt& s) {
         const For* n = s.as<For>();
-        if (n && n->mark == LoopMark::vectorize) loops.push_back(facts_of(*n, target));
+        if (n && makes_lanes(n->mark)) loops.push_back(facts_of(*n, target));
         return true;
       },
       nullptr);

@@ -1,5 +1,5 @@
 #pragma once
-#include <tenon/ir/stmt.h>
+#include <tenon/ir/intrinsic.h>
 #include <tenon/target/target.h>
 
 #include <unordered_map>
@@ -15,6 +15,9 @@ struct LanePlan {
   /// vectors.
   std::unordered_map<const VarNode*, bool> in_registers;
 };
+/// Whether the target has all that the implementation needs.
+bool runs_on(const IntrinsicImplementation& code, const Target& target);
+
 LanePlan plan_lanes(const Stmt& body, const Target& target);
 
 }  // namespace tenon

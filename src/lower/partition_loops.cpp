@@ -301,7 +301,7 @@ Stmt Partitioner::loop(const For& n, bool selects) {
   }
   const Interval range{*low, *low + *extent - 1};
   simplifier_.set_range(n.var, range);
-  if (n.mark == LoopMark::vectorize) {
+  if (makes_lanes(n.mark)) {
     return trimmed(n, parts_of(n.var, range, n.body, selects, false), selects);
   }
   Stmt body = n.body;

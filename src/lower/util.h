@@ -15,7 +15,6 @@ void learn_ranges(Simplifier& simplifier, const Stmt& s);
 /// A simplifier that knows the ranges of all loops and integer Lets in `s`.
 Simplifier simplifier_for(const Stmt& s);
 
-
 /// Whether an expression reads memory.
 bool has_load(const Expr& e);
 

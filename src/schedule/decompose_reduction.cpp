@@ -54,7 +54,7 @@ Program DecomposeReduction::apply(const Program& program, const Target&) const {
               loop, path.loops[n]->var.name()),
           fmt::format("decompose at \"{}\" or outside it", path.loops[n]->var.name()), mark);
   for (size_t n = 0; n < at; ++n)
-    if (path.loops[n]->mark == LoopMark::vectorize)
+    if (makes_lanes(path.loops[n]->mark))
       refuse(Rule::decompose_vectorized,
              fmt::format("loop \"{}\" is vectorized", path.loops[n]->var.name()),
              "decompose before vectorize", mark);

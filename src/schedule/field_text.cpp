@@ -48,4 +48,11 @@ std::string cpp_text(const std::vector<LayoutDim>& value) {
   return "{" + join(parts) + "}";
 }
 
+std::string cpp_text(const IntrinsicRef& value) {
+  if (!value.defined()) return "{}";
+  const std::string json = to_json(*value);
+  if (json[0] == '"') return cpp_text(value->name);
+  return fmt::format("intrinsic_from_json(R\"json({})json\")", json);
+}
+
 }  // namespace tenon

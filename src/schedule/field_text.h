@@ -1,4 +1,5 @@
 #pragma once
+#include <tenon/ir/intrinsic.h>
 #include <tenon/schedule/fields.h>
 
 #include <string>
@@ -16,11 +17,22 @@ std::string cpp_text(Tail value);
 std::string cpp_text(Scope value);
 std::string cpp_text(const std::vector<std::string>& value);
 std::string cpp_text(const std::vector<LayoutDim>& value);
+/// The name of one of intrinsics(), or `intrinsic_from_json(R"json(...)json")`.
+std::string cpp_text(const IntrinsicRef& value);
 
 /// Without quotes, for stage names in messages.
 inline const std::string& plain_text(const std::string& value) { return value; }
 template <class T>
 std::string plain_text(const T& value) {
+  return cpp_text(value);
+}
+
+/// As C++ source, but a declaration by its name alone.
+inline std::string short_text(const IntrinsicRef& value) {
+  return value.defined() ? cpp_text(value->name) : cpp_text(value);
+}
+template <class T>
+std::string short_text(const T& value) {
   return cpp_text(value);
 }
 
@@ -31,6 +43,8 @@ inline std::string_view type_text(Tail) { return "Tail"; }
 inline std::string_view type_text(Scope) { return "Scope"; }
 inline std::string_view type_text(const std::vector<std::string>&) { return "list of names"; }
 inline std::string_view type_text(const std::vector<LayoutDim>&) { return "list of LayoutDim"; }
+
+inline std::string_view type_text(const IntrinsicRef&) { return "Intrinsic"; }
 
 /// "exact", "guard", "mask".
 std::string_view name(Tail tail);

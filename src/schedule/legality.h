@@ -16,7 +16,7 @@ enum class RuleKind : uint8_t { legality, usage };
   X(no_stage, usage, "", "the stage exists")                                                       \
   X(no_loop, usage, "", "the loop is round the stage")                                             \
   X(no_buffer, usage, "", "the buffer exists")                                                     \
-  X(mark_other, usage, "parallel vectorize unroll", "the loop has no other mark")                  \
+  X(mark_other, usage, "parallel vectorize unroll tensorize", "the loop has no other mark")        \
   X(scope_missing, usage, "set_scope cache_read cache_write", "the target has the memory")         \
   X(split_factor, usage, "split tile", "the factor is at least 1")                                 \
   X(split_tail_word, usage, "split", "the tail is guard or exact")                                 \
@@ -31,9 +31,18 @@ enum class RuleKind : uint8_t { legality, usage };
   X(reorder_between, legality, "reorder tile", "nothing stands between the loops")                 \
   X(reorder_ordered, legality, "reorder tile", "an ordered combiner keeps its order")              \
   X(reorder_dependent, legality, "reorder tile", "no dependence between iterations is reversed")   \
-  X(iterations_reduce, legality, "parallel vectorize", "the loop runs no reduction")               \
-  X(iterations_meet, legality, "parallel vectorize",                                               \
+  X(iterations_reduce, legality, "parallel vectorize tensorize", "the loop runs no reduction")     \
+  X(iterations_meet, legality, "parallel vectorize tensorize",                                     \
     "iterations share no element that is written")                                                 \
+  X(tensorize_missing, usage, "tensorize", "an intrinsic is given")                                \
+  X(tensorize_symbolic, usage, "tensorize", "the extent is a constant")                            \
+  X(tensorize_nested, usage, "tensorize", "no vectorized loop is outside")                         \
+  X(tensorize_nest, usage, "tensorize", "only the formula's loops and the stage are inside")       \
+  X(tensorize_group, usage, "tensorize", "the inner loop runs what the formula combines")          \
+  X(tensorize_formula, usage, "tensorize", "the stage computes the formula")                       \
+  X(tensorize_output, usage, "tensorize", "lanes write neighbouring elements")                     \
+  X(tensorize_operand, usage, "tensorize", "a lane's elements are neighbours in memory")           \
+  X(tensorize_kept, usage, "", "a later step leaves the tensorized nest as it is")                 \
   X(parallel_in_vectorized, legality, "parallel", "no vectorized loop is outside")                 \
   X(vectorize_allocated, legality, "vectorize", "nothing is allocated inside the loop")            \
   X(vectorize_nested, legality, "vectorize", "a nest has one vectorized loop")                     \

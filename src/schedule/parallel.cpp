@@ -10,7 +10,7 @@ Program Parallel::apply(const Program& program, const Target&) const {
   const size_t at = find_loop(path, loop);
   check_unmarked(path, at, LoopMark::parallel);
   for (size_t n = 0; n < at; ++n)
-    if (path.loops[n]->mark == LoopMark::vectorize)
+    if (makes_lanes(path.loops[n]->mark))
       refuse(Rule::parallel_in_vectorized,
              fmt::format("loop \"{}\" is inside the vectorized loop \"{}\"", loop,
                          path.loops[n]->var.name()),

@@ -42,7 +42,7 @@ std::vector<size_t> check_plain(const StagePath& path, std::string_view primitiv
 
 void check_not_vectorized(const StagePath& path, size_t at, std::string_view what) {
   for (size_t n = 0; n <= at; ++n)
-    if (path.loops[n]->mark == LoopMark::vectorize)
+    if (makes_lanes(path.loops[n]->mark))
       refuse(Rule::move_into_vectorized,
              fmt::format("loop \"{}\" is vectorized; {} there would need one buffer per lane",
                          path.loops[n]->var.name(), what),
@@ -217,9 +217,7 @@ Program sink_allocate(const Program& program, const StagePath& path, size_t last
     const bool reduces = std::any_of(users.begin(), users.end(), [&](const StagePath& p) {
       return binds_reduce(*p.stage, loop->var);
     });
-    if (!inside || reduces || loop->mark == LoopMark::vectorize ||
-        conflict_on_buffer(path, n, buffer))
-      break;
+    if (!inside || reduces || makes_lanes(loop->mark) || conflict_on_buffer(path, n, buffer)) break;
     deepest = loop;
   }
   if (!deepest) return program;

@@ -5,6 +5,8 @@
 #include <tenon/support/text.h>
 
 #include "schedule/field_text.h"
+#include "schedule/legality.h"
+#include "schedule/tensorize.h"
 
 namespace tenon {
 namespace {
@@ -22,7 +24,7 @@ std::string text_of(const P& p) {
   std::vector<std::string> parts;
   for_each_field<P>([&](const auto& f) {
     if (!stands_out(p, f)) return;
-    const std::string value = is_stage(f.name) ? plain_text(p.*f.member) : cpp_text(p.*f.member);
+    const std::string value = is_stage(f.name) ? plain_text(p.*f.member) : short_text(p.*f.member);
     parts.push_back(f.option ? fmt::format("{{.{} = {}}}", f.name, value) : value);
   });
   return fmt::format("{}({})", P::kName, join(parts));
@@ -83,7 +85,16 @@ std::optional<Refusal> check(const Program& program, const Target& target,
 }
 
 Program apply(const Program& program, const Target& target, const Primitive& primitive) {
-  return std::visit([&](const auto& p) { return p.apply(program, target); }, primitive);
+  Program out = std::visit([&](const auto& p) { return p.apply(program, target); }, primitive);
+  try {
+    check_tensorized(out, target);
+  } catch (const Refusal& broken) {
+    if (std::holds_alternative<Tensorize>(primitive)) throw;
+    refuse(Rule::tensorize_kept,
+           "the step would change a tensorized nest; afterwards " + broken.rule,
+           "tensorize after this step");
+  }
+  return out;
 }
 
 std::string_view primitive_name(const Primitive& primitive) {
@@ -104,7 +115,7 @@ std::string to_cpp(const Trace& trace) {
   return out;
 }
 
-uint64_t hash(const Primitive& primitive) { return hash_text(to_text(primitive)); }
+uint64_t hash(const Primitive& primitive) { return hash_text(to_json(primitive)); }
 
 std::vector<std::string> primitive_names() {
   std::vector<std::string> out;

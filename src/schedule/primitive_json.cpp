@@ -41,6 +41,8 @@ Json write(const std::vector<LayoutDim>& v) {
   return out;
 }
 
+Json write(const IntrinsicRef& v) { return v.defined() ? Json::parse(to_json(*v)) : Json(); }
+
 void read(const Json& j, std::string& v) {
   if (!j.is_string()) bad_value("a string", j);
   v = j.get<std::string>();
@@ -71,6 +73,15 @@ void read(const Json& j, std::vector<LayoutDim>& v) {
     for (int n = 0; n < 3; ++n) read(part[n], numbers[n]);
     if (numbers[0] < 0 || numbers[0] > INT_MAX) bad_value("the number of a dimension", part[0]);
     v.push_back({static_cast<int>(numbers[0]), numbers[1], numbers[2]});
+  }
+}
+
+void read(const Json& j, IntrinsicRef& v) {
+  if (!j.is_string() && !j.is_object()) bad_value("the name of an intrinsic or its declaration", j);
+  try {
+    v = intrinsic_from_json(j.dump());
+  } catch (const UserError& e) {
+    throw UserError(fmt::format("is no intrinsic: {}", e.what()));
   }
 }
 

@@ -78,6 +78,13 @@ Self& ScheduleSteps<Self>::partition(const LoopRef& loop) {
 }
 
 template <class Self>
+Self& ScheduleSteps<Self>::tensorize(const LoopRef& loop, const IntrinsicRef& intrinsic) {
+  const Loop l = resolve(loop);
+  self().schedule().apply(Tensorize{l.stage, l.name, intrinsic});
+  return self();
+}
+
+template <class Self>
 Self& ScheduleSteps<Self>::compute_at(const LoopRef& loop) {
   return compute_at(StageRef(loop.stage), loop.name);
 }

@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-bool is_vectorized(const For* loop) { return loop->mark == LoopMark::vectorize; }
+bool is_vectorized(const For* loop) { return makes_lanes(loop->mark); }
 
 void check_nesting(const StagePath& path, size_t at) {
   const For& loop = *path.loops[at];

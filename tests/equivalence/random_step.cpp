@@ -1,6 +1,9 @@
 #include "random_step.h"
 
 #include <tenon/ir/visit.h>
+#include <tenon/support/error.h>
+
+#include <algorithm>
 
 namespace tenon {
 namespace {
@@ -100,13 +103,56 @@ Primitive random_rfactor(const std::vector<StagePath>& stages, Rng& rng) {
   return RFactor{path.stage->name, one_of(loops, rng), rng.between(-1, 2)};
 }
 
+/// An intrinsic whose formula is what the stage computes in its innermost loop (and, of a
+/// reduction, in the one inside that): each buffer that it reads is an operand.
+std::optional<Intrinsic> formula_of(const Stage& stage, int64_t group) {
+  const Axis lane("lane", 4), r("r", group);
+  std::vector<std::pair<Expr, Tensor>> operands;
+  bool fits = true;
+  const Expr value = rewrite(stage.values[0], [&](const Expr& e) -> Expr {
+    const Load* n = e.as<Load>();
+    if (!n) return e;
+    for (const auto& [load, tensor] : operands)
+      if (structural_equal(load, e)) return stage.combiner ? tensor(lane, r) : tensor(lane);
+    std::vector<int64_t> shape = {4};
+    if (stage.combiner) shape.push_back(group);
+    const Tensor made = input(fmt::format("operand{}", operands.size()), e.dtype(), shape);
+    operands.emplace_back(e, made);
+    return stage.combiner ? made(lane, r) : made(lane);
+  });
+  walk(value, [&](const Expr& e) {
+    const VarRef* v = e.as<VarRef>();
+    fits = fits && (!v || v->var.same_as(lane.var) || v->var.same_as(r.var));
+    return true;
+  });
+  if (!fits || operands.empty()) return std::nullopt;
+  try {
+    const Expr whole = stage.combiner ? reduce(stage.combiner, {value}, {r}) : value;
+    return *declare_intrinsic("drawn", compute("C", {lane}, whole), {});
+  } catch (const UserError&) {
+    return std::nullopt;  // its combiner is none that is built in
+  }
+}
+
+Primitive random_tensorize(const StagePath& path, Rng& rng) {
+  const Stage& stage = *path.stage;
+  const size_t inside = stage.combiner ? 2 : 1;
+  if (path.loops.size() < inside || stage.values.size() != 1 || rng.chance(0.1))
+    return Tensorize{stage.name, random_loop(path, rng), "dot4_u8i8_i32"};
+  const For& loop = *path.loops[path.loops.size() - inside];
+  const int64_t group = std::clamp<int64_t>(as_int(path.loops.back()->extent).value_or(1), 1, 64);
+  const std::optional<Intrinsic> drawn = formula_of(stage, group);
+  if (!drawn) return Tensorize{stage.name, loop.var.name(), "dot4_u8i8_i32"};
+  return Tensorize{stage.name, loop.var.name(), *drawn};
+}
+
 }  // namespace
 
 Primitive random_step(const Schedule& s, Rng& rng) {
   const std::vector<StagePath> stages = stage_paths(s.program().body);
   const StagePath& path = one_of(stages, rng);
   const std::string& stage = path.stage->name;
-  switch (rng.below(22)) {
+  switch (rng.below(23)) {
     case 0:
     case 1:
     case 2:
@@ -141,6 +187,8 @@ Primitive random_step(const Schedule& s, Rng& rng) {
     case 19:
     case 20:
       return random_rfactor(stages, rng);
+    case 21:
+      return random_tensorize(path, rng);
     default:
       return SetScope{path.stage->outputs[0]->name, Scope::reg};
   }

@@ -155,3 +155,16 @@ TEST_CASE("rfactor of a tuple") {
 TEST_CASE("the reference page of primitives is up to date") {
   check_golden("../../docs/primitives.md", primitives_markdown());
 }
+
+TEST_CASE("tensorize") {
+  const Tensor a = input("A", u8, {6, 10}), b = input("B", i8, {10, 40});
+  const Axis i("i", 6), j("j", 40), k("k", 10);
+  const Tensor c = compute("C", {i, j}, sum(cast(i32, a(i, k)) * cast(i32, b(k, j)), k));
+  Schedule s(make_program("bytes", {c}), wide_target());
+  s.split(j, 16);
+  s.split(k, 4);
+  s.reorder({"j.o", "k.o", "i", "j.i", "k.i"});
+  s.cache_read("B", "j.o", {.layout = {{1, 16, 0}, {0, 4, 0}, {1, 1, 16}, {0, 1, 4}}});
+  s["C"].tensorize("j.i", "dot4_u8i8_i32");
+  check_tree("tensorize", s);
+}

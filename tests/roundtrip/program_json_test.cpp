@@ -104,3 +104,14 @@ TEST_CASE("damaged programs end in a UserError or a program that keeps the rules
     }
   }
 }
+
+TEST_CASE("a tensorized program survives JSON with its intrinsic") {
+  const Tensor a = input("A", u8, {4}), b = input("B", i8, {20, 4});
+  const Axis j("j", 20), k("k", 4);
+  const Tensor c = compute("C", {j}, sum(cast(i32, b(j, k)) * cast(i32, a(k)), k));
+  Schedule s(make_program("rows", {c}), Target::parse("x86-64/avx2"));
+  s.tensorize("j", "dot4_u8i8_i32");
+  const Program again = program_from_json(to_json(s.program()));
+  CHECK(print(again) == s.print());
+  CHECK(to_json(again) == to_json(s.program()));
+}

@@ -29,6 +29,14 @@ Program program() {
   return make_program("matmul_relu", {compute("D", {y, x}, max(m.C(y, x), Expr(0.0)))});
 }
 
+/// A declaration that is none of intrinsics().
+IntrinsicRef twice_sum() {
+  const Tensor a = input("A", i16, {8, 2}), b = input("B", i16, {8, 2});
+  const Axis i("i", 8), r("r", 2);
+  return declare_intrinsic("twice_sum", compute("C", {i}, sum(a(i, r) + b(i, r) * 2, r)),
+                           {{{"avx2"}, 8, "llvm.none", {"C", "B", "A"}}});
+}
+
 }  // namespace
 
 TEST_CASE("a trace read back from JSON replays to the same text") {
@@ -64,6 +72,27 @@ TEST_CASE("a step's texts") {
   CHECK(to_cpp(Primitive(ComputeAt{"P", "C", "i.o"})) == R"(s["P"].compute_at("C", "i.o");)");
 }
 
+TEST_CASE("a declared intrinsic goes with its step, one that is built in by its name") {
+  const Tensorize known{"C", "j.i", "dot4_u8i8_i32"};
+  CHECK(to_json(Primitive(known)) ==
+        R"({"step":"tensorize","stage":"C","loop":"j.i","intrinsic":"dot4_u8i8_i32"})");
+  CHECK(to_cpp(Primitive(known)) == R"(s["C"].tensorize("j.i", "dot4_u8i8_i32");)");
+
+  const Tensorize own{"C", "j.i", twice_sum()};
+  const Primitive again = primitive_from_json(to_json(Primitive(own)));
+  CHECK(again == Primitive(own));
+  CHECK_FALSE(again == Primitive(known));
+  CHECK(to_text(again) == R"(tensorize(C, "j.i", "twice_sum"))");
+  // The C++ text holds the declaration as JSON: read it back as a compiler would.
+  const std::string cpp = to_cpp(again), open = "intrinsic_from_json(R\"json(";
+  const size_t from = cpp.find(open) + open.size(), to = cpp.find(")json\"));");
+  REQUIRE(from < to);
+  const auto read = intrinsic_from_json(cpp.substr(from, to - from));
+  CHECK(IntrinsicRef(read) == own.intrinsic);
+  CHECK(read->implementations == own.intrinsic->implementations);
+  CHECK(print(read->formula) == print(own.intrinsic->formula));
+}
+
 TEST_CASE("equality and hash of steps follow their fields") {
   const Primitive a = Split{"C", "i", 6, Tail::guard}, b = Split{"C", "i", 6, Tail::exact},
                   c = Unroll{"C", "i"};
@@ -85,7 +114,9 @@ TEST_CASE("a fresh step of every kind survives JSON") {
           Primitive(ComputeInline{"S"}),
           Primitive(CacheRead{"S", "B", "a", Scope::reg, {{0, 1, 0}}}),
           Primitive(CacheWrite{"S", "a", Scope::reg}), Primitive(SetScope{"B", Scope::reg}),
-          Primitive(DecomposeReduction{"S", "a"}), Primitive(RFactor{"S", "a", 1})}) {
+          Primitive(DecomposeReduction{"S", "a"}), Primitive(RFactor{"S", "a", 1}),
+          Primitive(Tensorize{"S", "a", "dot4_u8i8_i32"}),
+          Primitive(Tensorize{"S", "a", twice_sum()})}) {
       if (primitive_name(step) != name) continue;
       CHECK(primitive_from_json(to_json(step)) == step);
     }

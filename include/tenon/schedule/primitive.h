@@ -2,6 +2,7 @@
 #include <tenon/schedule/loop_primitives.h>
 #include <tenon/schedule/restructure_primitives.h>
 #include <tenon/schedule/stage_primitives.h>
+#include <tenon/schedule/tensor_primitives.h>
 
 namespace tenon {
 
@@ -9,7 +10,9 @@ namespace tenon {
 /// test file.
 using Primitive = std::variant<Split, Tile, Fuse, Reorder, Parallel, Vectorize, Unroll, Partition,
                                ComputeAt, ReverseComputeAt, ComputeInline, CacheRead, CacheWrite,
-                               SetScope, DecomposeReduction, RFactor>;
+                               SetScope, DecomposeReduction,
+                               RFactor,  //
+                               Tensorize>;
 
 /// The steps that made a program from the unscheduled loop tree, with concrete numbers.
 using Trace = std::vector<Primitive>;

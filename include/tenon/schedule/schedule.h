@@ -78,6 +78,7 @@ class ScheduleSteps {
   Self& vectorize(const LoopRef& loop, const VectorizeOptions& options = {});
   Self& unroll(const LoopRef& loop);
   Self& partition(const LoopRef& loop);
+  Self& tensorize(const LoopRef& loop, const IntrinsicRef& intrinsic);
 
   Self& compute_at(const LoopRef& loop);  // the LoopRef must say its stage
   Self& compute_at(const StageRef& at_stage, const std::string& loop);

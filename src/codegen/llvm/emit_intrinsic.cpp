@@ -87,9 +87,7 @@ llvm::Value* Emitter::emit_intrinsic(const IntrinsicCall& n, Type t) {
   llvm::Value* value =
       from_memory(t.dtype, builder_.CreateBitCast(builder_.CreateCall(callee, operands), result));
   if (!first || updates) return value;
-  const auto op = combiner_op(*parts.stage->combiner);
-  if (!op) refuse(intrinsic, code, "its combiner is none that is built in");
-  return binary_op(*op, t, emit(n.args[0]), value);
+  return binary_op(*combiner_op(*parts.stage->combiner), t, emit(n.args[0]), value);
 }
 
 }  // namespace tenon
