@@ -118,7 +118,7 @@ class StmtCompiler {
     exprs_.bind(n.var);
     int slot = exprs_.slot(n.var);
     StmtCode body = compile(n.body);
-    bool concurrent = frame_.race_mode && (n.mark == LoopMark::parallel || makes_lanes(n.mark));
+    bool concurrent = frame_.race_mode && is_concurrent(n.mark);
     return [=, loop = &n](Frame& f) {
       int64_t low = min(f).i, count = extent(f).i;
       f.loops.push_back({loop, slot});

@@ -32,8 +32,9 @@ std::string_view name(Scope scope) {
 }
 
 std::string_view name(LoopMark mark) {
-  constexpr std::array<std::string_view, 5> kNames = {"serial", "parallel", "vectorize", "unroll",
-                                                      "tensorize"};
+  constexpr std::array<std::string_view, 11> kNames = {
+      "serial",  "parallel", "vectorize", "unroll",   "tensorize", "block_x",
+      "block_y", "block_z",  "thread_x",  "thread_y", "thread_z"};
   return kNames[static_cast<size_t>(mark)];
 }
 

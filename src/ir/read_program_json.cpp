@@ -174,7 +174,7 @@ class ProgramReader {
     loop.min = operand(line, "min");
     loop.extent = operand(line, "extent");
     loop.kind = enumerator(line, "axis", AxisKind::sequential);
-    loop.mark = enumerator(line, "mark", LoopMark::tensorize);
+    loop.mark = enumerator(line, "mark", LoopMark::thread_z);
     for (const auto& [note, value] : line.at("notes").items())
       loop.notes[note] = value.get<int64_t>();
     if (line.contains("intrinsic"))

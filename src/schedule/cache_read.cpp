@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "schedule/kernel_rules.h"
 #include "schedule/place.h"
 
 namespace tenon {
@@ -191,9 +192,7 @@ Program CacheRead::apply(const Program& program, const Target& target) const {
            mark);
   if (first > 0) check_not_vectorized(path, first - 1, "a copy");
   check_layout(layout, from->shape.size(), buffer);
-  if (scope == Scope::shared || scope == Scope::local)
-    refuse(Rule::scope_missing, fmt::format("target {} has no {} memory", target.name, name(scope)),
-           "use Scope::global or Scope::reg", mark);
+  check_scope(target, scope, mark);
 
   BoxBuilder builder(from->shape);
   if (first > 0) builder.add(path, first, loads);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/kernel_rules.h"
 #include "schedule/place.h"
 
 namespace tenon {
@@ -97,9 +98,7 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
     refuse(Rule::cache_write_indices,
            fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage), {},
            mark);
-  if (scope == Scope::shared || scope == Scope::local)
-    refuse(Rule::scope_missing, fmt::format("target {} has no {} memory", target.name, name(scope)),
-           "use Scope::global or Scope::reg", mark);
+  check_scope(target, scope, mark);
   LoopBox box = exact_box(path, first);
   Simplifier math = math_for(path);
   const std::vector<const For*> reductions = enclosing_reductions(path, first);

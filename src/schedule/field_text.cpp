@@ -18,6 +18,12 @@ std::string_view name(Tail tail) {
   return "";
 }
 
+LoopMark mark_of(ThreadAxis axis) {
+  return static_cast<LoopMark>(static_cast<int>(LoopMark::block_x) + static_cast<int>(axis));
+}
+
+std::string_view name(ThreadAxis axis) { return name(mark_of(axis)); }
+
 std::string cpp_text(const std::string& value) {
   std::string out = "\"";
   for (char c : value) {
@@ -34,6 +40,8 @@ std::string cpp_text(Tail value) { return fmt::format("Tail::{}", name(value)); 
 std::string cpp_text(Scope value) {
   return fmt::format("Scope::{}", value == Scope::reg ? "reg" : name(value));
 }
+
+std::string cpp_text(ThreadAxis value) { return fmt::format("ThreadAxis::{}", name(value)); }
 
 std::string cpp_text(const std::vector<std::string>& value) {
   std::vector<std::string> parts;

@@ -15,6 +15,7 @@ std::string cpp_text(const std::string& value);
 std::string cpp_text(int64_t value);
 std::string cpp_text(Tail value);
 std::string cpp_text(Scope value);
+std::string cpp_text(ThreadAxis value);
 std::string cpp_text(const std::vector<std::string>& value);
 std::string cpp_text(const std::vector<LayoutDim>& value);
 /// The name of one of intrinsics(), or `intrinsic_from_json(R"json(...)json")`.
@@ -41,6 +42,7 @@ inline std::string_view type_text(const std::string&) { return "name"; }
 inline std::string_view type_text(int64_t) { return "integer"; }
 inline std::string_view type_text(Tail) { return "Tail"; }
 inline std::string_view type_text(Scope) { return "Scope"; }
+inline std::string_view type_text(ThreadAxis) { return "ThreadAxis"; }
 inline std::string_view type_text(const std::vector<std::string>&) { return "list of names"; }
 inline std::string_view type_text(const std::vector<LayoutDim>&) { return "list of LayoutDim"; }
 
@@ -48,5 +50,8 @@ inline std::string_view type_text(const IntrinsicRef&) { return "Intrinsic"; }
 
 /// "exact", "guard", "mask".
 std::string_view name(Tail tail);
+/// "block_x", ..., "thread_z": as the mark of a loop bound to it.
+std::string_view name(ThreadAxis axis);
+LoopMark mark_of(ThreadAxis axis);
 
 }  // namespace tenon

@@ -16,7 +16,21 @@ enum class RuleKind : uint8_t { legality, usage };
   X(no_stage, usage, "", "the stage exists")                                                       \
   X(no_loop, usage, "", "the loop is round the stage")                                             \
   X(no_buffer, usage, "", "the buffer exists")                                                     \
-  X(mark_other, usage, "parallel vectorize unroll tensorize", "the loop has no other mark")        \
+  X(mark_other, usage, "parallel vectorize unroll tensorize bind", "the loop has no other mark")        \
+  X(bind_no_gpu, usage, "bind", "the target has blocks of threads")                                \
+  X(gpu_parallel, usage, "parallel", "parallel is for the threads of a CPU")                       \
+  X(gpu_axis_twice, legality, "bind", "an axis is bound once on a path")                           \
+  X(gpu_block_outermost, legality, "bind", "only block loops stand outside a block loop")          \
+  X(gpu_block_beside, legality, "bind", "nothing stands beside a block loop")                      \
+  X(gpu_thread_symbolic, usage, "bind", "a thread loop has a constant extent")                     \
+  X(gpu_thread_vectorized, legality, "bind", "no vectorized loop is round a thread loop")          \
+  X(gpu_grid_limit, usage, "bind", "blocks along each axis within the device's limit")             \
+  X(gpu_axis_limit, usage, "bind", "threads along each axis within the device's limit")            \
+  X(gpu_threads_limit, usage, "bind", "threads of a block within the device's limit")              \
+  X(gpu_between_threads, legality, "bind", "a buffer belongs to the block or to one thread")       \
+  X(gpu_shared_in_thread, usage, "bind", "shared memory is allocated outside thread loops")        \
+  X(gpu_not_private, legality, "bind", "a thread touches only its own part of local memory")       \
+  X(gpu_scope_outside, usage, "bind", "kernels share global memory only")                          \
   X(scope_missing, usage, "set_scope cache_read cache_write", "the target has the memory")         \
   X(split_factor, usage, "split tile", "the factor is at least 1")                                 \
   X(split_tail_word, usage, "split", "the tail is guard or exact")                                 \

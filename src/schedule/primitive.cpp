@@ -7,6 +7,7 @@
 #include "schedule/field_text.h"
 #include "schedule/legality.h"
 #include "schedule/tensorize.h"
+#include "schedule/kernel_rules.h"
 
 namespace tenon {
 namespace {
@@ -94,6 +95,7 @@ Program apply(const Program& program, const Target& target, const Primitive& pri
            "the step would change a tensorized nest; afterwards " + broken.rule,
            "tensorize after this step");
   }
+  if (target.is_gpu()) check_kernels(out, target);
   return out;
 }
 

@@ -29,11 +29,13 @@ E read_word(const Json& j, const E (&all)[N], std::string (*word)(E), std::strin
 
 std::string tail_word(Tail t) { return std::string(name(t)); }
 std::string scope_word(Scope s) { return std::string(name(s)); }
+std::string axis_word(ThreadAxis a) { return std::string(name(a)); }
 
 Json write(const std::string& v) { return v; }
 Json write(int64_t v) { return v; }
 Json write(Tail v) { return tail_word(v); }
 Json write(Scope v) { return scope_word(v); }
+Json write(ThreadAxis v) { return axis_word(v); }
 Json write(const std::vector<std::string>& v) { return v; }
 Json write(const std::vector<LayoutDim>& v) {
   Json out = Json::array();
@@ -58,6 +60,12 @@ void read(const Json& j, Tail& v) {
 void read(const Json& j, Scope& v) {
   v = read_word(j, {Scope::global, Scope::shared, Scope::local, Scope::reg}, scope_word,
                 "global, shared, local or register");
+}
+void read(const Json& j, ThreadAxis& v) {
+  v = read_word(j,
+                {ThreadAxis::block_x, ThreadAxis::block_y, ThreadAxis::block_z,
+                 ThreadAxis::thread_x, ThreadAxis::thread_y, ThreadAxis::thread_z},
+                axis_word, "block_x, block_y, block_z, thread_x, thread_y or thread_z");
 }
 void read(const Json& j, std::vector<std::string>& v) {
   if (!j.is_array()) bad_value("a list of strings", j);

@@ -85,6 +85,13 @@ Self& ScheduleSteps<Self>::tensorize(const LoopRef& loop, const IntrinsicRef& in
 }
 
 template <class Self>
+Self& ScheduleSteps<Self>::bind(const LoopRef& loop, ThreadAxis axis) {
+  const Loop l = resolve(loop);
+  self().schedule().apply(Bind{l.stage, l.name, axis});
+  return self();
+}
+
+template <class Self>
 Self& ScheduleSteps<Self>::compute_at(const LoopRef& loop) {
   return compute_at(StageRef(loop.stage), loop.name);
 }

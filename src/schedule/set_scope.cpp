@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/tree.h"
+#include "schedule/kernel_rules.h"
 
 namespace tenon {
 
@@ -14,9 +14,7 @@ Program SetScope::apply(const Program& program, const Target& target) const {
       refuse(Rule::scope_of_parameter,
              fmt::format("{} is a parameter; parameters live in global memory", buffer),
              "set the scope of a cache_read or cache_write copy");
-  if (scope == Scope::shared || scope == Scope::local)
-    refuse(Rule::scope_missing, fmt::format("target {} has no {} memory", target.name, name(scope)),
-           "use Scope::global or Scope::reg");
+  check_scope(target, scope, "");
   BufferNode node = *old;
   node.scope = scope;
   BufferMap renamed;

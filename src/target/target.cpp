@@ -3,9 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include <target/opencl_api.h>
 #include <target/probe.h>
 #include <tenon/support/error.h>
 #include <tenon/support/hash.h>
@@ -84,6 +86,17 @@ void read_whole(const nlohmann::json& j, const char* field, Int& out) {
   out = number.get<Int>();
 }
 
+/// A target with limits is a GPU.
+void read_limits(const nlohmann::json& j, Target& t) {
+  t.kind = DeviceKind::opencl;
+  read_whole(j, "threads_per_block", t.limits.threads_per_block);
+  read_whole(j, "shared_bytes", t.limits.shared_bytes);
+  j.at("block").get_to(t.limits.block);
+  j.at("grid").get_to(t.limits.grid);
+  if (t.limits.block.size() != 3 || t.limits.grid.size() != 3)
+    throw UserError("target: a GPU has limits along three axes");
+}
+
 std::string architecture(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void check_numbers(const Target& t) {
@@ -113,7 +126,8 @@ bool Target::runs_on(const Target& host) const {
 }
 
 std::string Target::fingerprint() const {
-  return name + "-" + hex64(hash_text(join(features, ","))).substr(0, 8);
+  const std::string what = is_gpu() ? cpu + "," + join(features, ",") : join(features, ",");
+  return name + "-" + hex64(hash_text(what)).substr(0, 8);
 }
 
 std::string Target::to_json() const {
@@ -130,6 +144,11 @@ std::string Target::to_json() const {
                               {"l2_bytes", l2_bytes},
                               {"l3_bytes", l3_bytes},
                               {"cache_line_bytes", cache_line_bytes}};
+  if (is_gpu())
+    j["limits"] = {{"threads_per_block", limits.threads_per_block},
+                   {"block", limits.block},
+                   {"grid", limits.grid},
+                   {"shared_bytes", limits.shared_bytes}};
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -150,6 +169,7 @@ Target Target::from_json(std::string_view text) {
     if (j.contains("l2_bytes")) read_whole(j, "l2_bytes", t.l2_bytes);
     if (j.contains("l3_bytes")) read_whole(j, "l3_bytes", t.l3_bytes);
     if (j.contains("cache_line_bytes")) read_whole(j, "cache_line_bytes", t.cache_line_bytes);
+    if (j.contains("limits")) read_limits(j.at("limits"), t);
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format("target: the text is not a target - {}", error.what()));
   }
@@ -175,14 +195,53 @@ Target Target::host() {
   return machine;
 }
 
+Target Target::generic_gpu() {
+  Target t;
+  t.name = "opencl";
+  t.kind = DeviceKind::opencl;
+  t.cpu = "a common GPU";
+  t.features = {"fp64"};
+  t.vector_bits = 128;
+  t.vector_registers = 64;
+  t.has_fma = true;
+  t.limits = {1024, {1024, 1024, 64}, {INT32_MAX, 65535, 65535}, 48 << 10};
+  return t;
+}
+
+Target Target::opencl(int index) {
+  const std::vector<OpenclDevice> devices = probe_opencl();
+  if (static_cast<size_t>(index) >= devices.size())
+    throw DeviceError(
+        fmt::format("OpenCL device {} does not exist; there are {}\n  try: tenon "
+                    "targets lists them",
+                    index, devices.size()));
+  const OpenclDevice& d = devices[static_cast<size_t>(index)];
+  Target t = generic_gpu();
+  t.cpu = d.name;
+  t.features.clear();
+  if (d.has_f16) t.features.push_back("fp16");
+  if (d.has_f64) t.features.push_back("fp64");
+  t.cores = std::max(1, d.compute_units);
+  t.limits.threads_per_block = std::min(t.limits.threads_per_block, d.threads_per_block);
+  for (size_t a = 0; a < t.limits.block.size(); ++a)
+    t.limits.block[a] = std::min(t.limits.block[a], d.block[a]);
+  t.limits.shared_bytes = std::min(t.limits.shared_bytes, d.shared_bytes);
+  return t;
+}
+
 std::vector<std::string> Target::known_names() {
-  std::vector<std::string> names = {"host"};
+  std::vector<std::string> names = {"host", "opencl"};
   for (const Level& level : levels()) names.push_back(level.name);
   return names;
 }
 
 Target Target::parse(std::string_view text) {
   if (text == "host") return host();
+  if (text == "opencl") return opencl();
+  if (text.rfind("opencl:", 0) == 0) {
+    if (const auto index = parse_int(text.substr(7)); index && *index >= 0 && *index < 1000)
+      return opencl(static_cast<int>(*index));
+  }
   for (const Level& level : levels()) {
     if (text == level.name) return at_level(host(), level);
   }

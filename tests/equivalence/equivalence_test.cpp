@@ -136,7 +136,8 @@ TEST_CASE("random schedules compute what the formula says") {
   std::cout << "equivalence: seed " << seed << "\n";
   for (int64_t n = 0; n < cases; ++n) check_case(seed, n, tally);
   tally.print(cases);
-  for (const std::string& name : primitive_names()) CHECK(tally.accepted[name] > 0);
+  for (const std::string& name : primitive_names())  // gpu_test.cpp draws the steps for GPUs
+    CHECK((tally.accepted[name] > 0 || name == Bind::kName));
 }
 
 TEST_CASE("random schedules still compute what the formula says as flat code") {

@@ -71,6 +71,23 @@ TEST_CASE("marks") {
   check_tree("marks", s);
 }
 
+TEST_CASE("bind a tile of a matmul to blocks and threads, its inputs staged in shared memory") {
+  Matmul m(60, 64, 32);
+  Schedule s(m.program(), Target::generic_gpu());
+  auto [io, ii] = s.split(m.i, 16);
+  auto [jo, ji] = s.split(m.j, 16);
+  auto [ko, ki] = s.split(m.k, 8);
+  s.reorder({io, jo, ko, ii, ji, ki});
+  const CacheWriteStages made = s.cache_write(jo);
+  s.bind(io, ThreadAxis::block_y).bind(jo, ThreadAxis::block_x);
+  const std::string a = s["C"].cache_read(m.A, ko, {.scope = Scope::shared});
+  s[a].bind("i", ThreadAxis::thread_y).bind("k", ThreadAxis::thread_x);
+  s["C"].bind(ii, ThreadAxis::thread_y).bind(ji, ThreadAxis::thread_x);
+  s[made.store].bind("i", ThreadAxis::thread_y).bind("j", ThreadAxis::thread_x);
+  s.set_scope("C.cache", Scope::local);
+  check_tree("bind", s);
+}
+
 TEST_CASE("compute_at") {
   Schedule s = stencil();
   auto [io, ii] = s["C"].split("i", 8);

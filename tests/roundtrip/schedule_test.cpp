@@ -66,6 +66,11 @@ TEST_CASE("a step's texts") {
   CHECK(to_cpp(Primitive(Reorder{"C", {"j", "i"}})) == R"(s["C"].reorder({"j", "i"});)");
   CHECK(to_cpp(Primitive(SetScope{"C.cache", Scope::reg})) ==
         R"(s.set_scope("C.cache", Scope::reg);)");
+  const Bind bind{"C", "i", ThreadAxis::thread_y};
+  CHECK(to_cpp(Primitive(bind)) == R"(s["C"].bind("i", ThreadAxis::thread_y);)");
+  CHECK(to_json(Primitive(bind)) == R"({"step":"bind","stage":"C","loop":"i","axis":"thread_y"})");
+  CHECK_THROWS_WITH(primitive_from_json(R"({"step":"bind","stage":"C","loop":"i","axis":"warp"})"),
+                    Catch::Contains("needs block_x, block_y, block_z, thread_x"));
   CHECK(to_cpp(Primitive(ComputeInline{"P"})) == R"(s["P"].compute_inline();)");
   CHECK(to_cpp(Primitive(RFactor{"C", "k.i"})) == R"(s["C"].rfactor("k.i");)");
   CHECK(to_cpp(Primitive(RFactor{"C", "k.i", 0})) == R"(s["C"].rfactor("k.i", {.dim = 0});)");
@@ -116,7 +121,8 @@ TEST_CASE("a fresh step of every kind survives JSON") {
           Primitive(CacheWrite{"S", "a", Scope::reg}), Primitive(SetScope{"B", Scope::reg}),
           Primitive(DecomposeReduction{"S", "a"}), Primitive(RFactor{"S", "a", 1}),
           Primitive(Tensorize{"S", "a", "dot4_u8i8_i32"}),
-          Primitive(Tensorize{"S", "a", twice_sum()})}) {
+          Primitive(Tensorize{"S", "a", twice_sum()}),
+          Primitive(Bind{"S", "a", ThreadAxis::block_z})}) {
       if (primitive_name(step) != name) continue;
       CHECK(primitive_from_json(to_json(step)) == step);
     }

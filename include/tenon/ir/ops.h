@@ -17,7 +17,8 @@ Expr binary(BinaryOp op, Expr a, Expr b);
 Expr unary(UnaryOp op, Expr a);
 Expr select(Expr condition, Expr yes, Expr no);
 Expr cast(DType t, Expr e);
-/// The same bits as another type of the same size (f32 <-> i32/u32, f64 <-> i64/u64): lower/expand_math.
+/// The same bits as another type of the same size (f32 <-> i32/u32, f64 <-> i64/u64):
+/// lower/expand_math.
 Expr bitcast(DType t, Expr e);
 Expr load(const Buffer& buffer, std::vector<Expr> indices, Expr mask = {});
 Expr call(MathFn fn, std::vector<Expr> args);
@@ -87,6 +88,13 @@ std::string_view name(UnaryOp op);
 std::string_view name(MathFn fn);
 std::string_view name(Scope scope);  // "global", "shared", "local", "register"
 std::string_view name(LoopMark mark);
+
+/// Bound to an axis of a GPU's grid or of a block's threads.
+constexpr bool is_block(LoopMark m) { return m >= LoopMark::block_x && m <= LoopMark::block_z; }
+constexpr bool is_thread(LoopMark m) { return m >= LoopMark::thread_x; }
+constexpr bool is_bound(LoopMark m) { return m >= LoopMark::block_x; }
+/// Iterations that may run at once: parallel, vectorize and the bound ones.
+constexpr bool is_concurrent(LoopMark m) { return m != LoopMark::serial && m != LoopMark::unroll; }
 
 /// Built-in combiners of one element; `pair` ones over (value, index) keep the lowest index on
 /// ties. Max/min of floats start at -inf/+inf, of integers at the type's lowest/highest value, and

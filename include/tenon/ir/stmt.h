@@ -24,8 +24,21 @@ class Stmt {
 };
 
 /// Marks say how lowering runs a loop; in a loop tree they change no meaning. tensorize: the loops
-/// inside and the stage are the formula of For::intrinsic, whose lanes this loop runs over.
-enum class LoopMark : uint8_t { serial, parallel, vectorize, unroll, tensorize };
+/// inside and the stage are the formula of For::intrinsic, whose lanes this loop runs over. From
+/// block_x on the iterations are blocks of a GPU's grid, or threads of one block.
+enum class LoopMark : uint8_t {
+  serial,
+  parallel,
+  vectorize,
+  unroll,
+  tensorize,
+  block_x,
+  block_y,
+  block_z,
+  thread_x,
+  thread_y,
+  thread_z
+};
 
 /// Whether iterations of the loop become lanes of vectors.
 inline bool makes_lanes(LoopMark mark) {

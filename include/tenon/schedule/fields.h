@@ -21,6 +21,9 @@ struct Refusal {
 /// (vectorize).
 enum class Tail : uint8_t { exact, guard, mask };
 
+/// What a loop is bound to: an axis of a GPU's grid of blocks or of a block's threads.
+enum class ThreadAxis : uint8_t { block_x, block_y, block_z, thread_x, thread_y, thread_z };
+
 /// One entry of a primitive's field list. Options come last and are left out of printed C++ at
 /// their default.
 template <class P, class T>

@@ -1,4 +1,5 @@
 #pragma once
+#include <tenon/schedule/gpu_primitives.h>
 #include <tenon/schedule/loop_primitives.h>
 #include <tenon/schedule/restructure_primitives.h>
 #include <tenon/schedule/stage_primitives.h>
@@ -8,11 +9,27 @@ namespace tenon {
 
 /// One step of a schedule. To add a primitive: its struct, a .cpp with its apply, this list, its
 /// test file.
-using Primitive = std::variant<Split, Tile, Fuse, Reorder, Parallel, Vectorize, Unroll, Partition,
-                               ComputeAt, ReverseComputeAt, ComputeInline, CacheRead, CacheWrite,
-                               SetScope, DecomposeReduction,
-                               RFactor,  //
-                               Tensorize>;
+// clang-format off: one a line
+using Primitive = std::variant<
+    Split,
+    Tile,
+    Fuse,
+    Reorder,
+    Parallel,
+    Vectorize,
+    Unroll,
+    Partition,
+    ComputeAt,
+    ReverseComputeAt,
+    ComputeInline,
+    CacheRead,
+    CacheWrite,
+    SetScope,
+    DecomposeReduction,
+    RFactor,
+    Tensorize,
+    Bind>;
+// clang-format on
 
 /// The steps that made a program from the unscheduled loop tree, with concrete numbers.
 using Trace = std::vector<Primitive>;

@@ -79,6 +79,7 @@ class ScheduleSteps {
   Self& unroll(const LoopRef& loop);
   Self& partition(const LoopRef& loop);
   Self& tensorize(const LoopRef& loop, const IntrinsicRef& intrinsic);
+  Self& bind(const LoopRef& loop, ThreadAxis axis);
 
   Self& compute_at(const LoopRef& loop);  // the LoopRef must say its stage
   Self& compute_at(const StageRef& at_stage, const std::string& loop);

@@ -8,9 +8,24 @@
 
 namespace tenon {
 
+/// What runs the code: the processor of this process, or a device that OpenCL drives.
+enum class DeviceKind : uint8_t { cpu, opencl };
+
+/// What a GPU allows a kernel; all 0 for a CPU.
+struct DeviceLimits {
+  int64_t threads_per_block = 0;
+  std::vector<int64_t> block = {};  ///< threads along x, y and z
+  std::vector<int64_t> grid = {};   ///< blocks along x, y and z
+  int64_t shared_bytes = 0;         ///< shared memory of one block
+
+  bool operator==(const DeviceLimits&) const = default;
+};
+
 /// What a machine can do, as numbers. Plain data: rooms read it, nothing asks the machine again.
 struct Target {
-  std::string name;                   ///< "x86-64/avx512", "x86-64/avx2" or "x86-64/sse2"
+  std::string name;  ///< "x86-64/avx512", "x86-64/avx2", "x86-64/sse2" or "opencl"
+  DeviceKind kind = DeviceKind::cpu;
+  DeviceLimits limits;                ///< of a GPU
   std::string cpu;                    ///< model text of the processor, for people
   std::string llvm_cpu;               ///< "sapphirerapids"; empty until the code generator fills it
   std::vector<std::string> features;  ///< sorted, in LLVM's spelling: "avx2", "avx512f", "fma", ...
@@ -31,6 +46,9 @@ struct Target {
 
   bool has_feature(std::string_view feature) const;
 
+  /// Has it blocks of threads, so that loops can be bound to them?
+  bool is_gpu() const { return kind != DeviceKind::cpu; }
+
   /// Can `host` execute code made for this target? (Same architecture, no feature missing.)
   bool runs_on(const Target& host) const;
 
@@ -49,9 +67,18 @@ struct Target {
   /// the result.
   static Target host();
 
-  /// "host", or a level of known_names(): the host restricted to that level's features, so that
-  /// narrower code can be tested on a wide machine. A level above the host's gives that level's
-  /// least machine, which can be compiled for but not run. UserError for an unknown word.
+  /// The OpenCL device number `index` of this machine. Its limits are the driver's, but no more
+  /// than common GPUs have (1024 threads a block, 48 kB of shared memory, 65535 blocks along y and
+  /// z), so that what runs here runs there. DeviceError, with what is missing, when there is none.
+  static Target opencl(int index = 0);
+
+  /// A GPU with these common limits, to schedule and generate code for where none is present.
+  static Target generic_gpu();
+
+  /// "host", "opencl" (or "opencl:1", the second device), or a level of known_names(): the host
+  /// restricted to that level's features, so that narrower code can be tested on a wide machine. A
+  /// level above the host's gives that level's least machine, which can be compiled for but not
+  /// run. UserError for an unknown word, DeviceError for a device that is not there.
   static Target parse(std::string_view text);
 
   /// The words that parse() takes.
