@@ -1,0 +1,65 @@
+#include "backends.h"
+
+#include <tenon/compile/compile.h>
+
+#include "interp/interp.h"
+#include "lower/lower.h"
+
+namespace tenon::cases {
+namespace {
+
+Run interpreted(const Program& program) {
+  return [program](const std::vector<Array>& arguments, const Dims& dims) {
+    std::vector<HostBuffer> buffers;
+    for (const Array& a : arguments) buffers.push_back({a.raw()});
+    InterpOptions options;
+    options.dims = dims;
+    interpret(program, buffers, options);
+  };
+}
+
+Program verified_flat(const Program& program, const Target& target) {
+  Program flat = lower(program, target);
+  verify(flat, Form::Flat);
+  return flat;
+}
+
+Backend machine(const std::string& name, const Target& target, bool is_host) {
+  return {name, target,
+          [target](const Program& program) -> Run {
+            const Kernel kernel = compile(program, target);
+            return [kernel](const std::vector<Array>& arguments, const Dims&) {
+              static ThreadPool pool(2);
+              kernel.run(arguments, pool);
+            };
+          },
+          true, is_host};
+}
+
+std::vector<Backend> make_backends() {
+  const Target& host = host_target();
+  std::vector<Backend> all = {
+      {"interp", host, interpreted, false, true},
+      {"flat", host, [host](const Program& p) { return interpreted(verified_flat(p, host)); },
+       false, true}};
+  for (const std::string& name : Target::known_names()) {
+    const Target target = Target::parse(name);
+    if (!target.runs_on(host) || name == "host") continue;
+    all.push_back(machine(name.substr(name.find('/') + 1), target, target.name == host.name));
+  }
+  return all;
+}
+
+}  // namespace
+
+const Target& host_target() {
+  static const Target host = Target::host();
+  return host;
+}
+
+const std::vector<Backend>& backends() {
+  static const std::vector<Backend> all = make_backends();
+  return all;
+}
+
+}  // namespace tenon::cases

@@ -1,0 +1,203 @@
+#include <tenon/ir/ops.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "case_harness.h"
+
+// Reductions.
+
+using namespace tenon;
+using namespace tenon::cases;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+const std::vector<DType> kNumbers = {i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64};
+
+double lowest_of(DType t) { return is_float(t) ? -kInf : static_cast<double>(min_int(t)); }
+
+/// What a maximum over nothing is; i64's lowest is no double that converts back.
+Array lowest(DType t, Shape shape) {
+  if (t == i64) return table<int64_t>(std::move(shape), [](int64_t) { return INT64_MIN; });
+  return full(t, std::move(shape), lowest_of(t));
+}
+
+}  // namespace
+
+TEST_CASE("D18 constant start") {
+  const int64_t n = 1027;
+  const Tensor x = input("X", i32, {n});
+  const Axis k("k", n);
+  const Tensor c = compute("C", {}, sum(x(k), {k}, int_imm(10, i32)));
+  const Work work{{c},
+                  {{"X", table<int32_t>({n}, [](int64_t m) { return m; })}},
+                  {table<int32_t>({}, [](int64_t) { return 526861; })}};
+  check_schedules(work, "0 to 1026");
+}
+
+TEST_CASE("D20 identity in tails") {
+  const int64_t n = 1003;
+  for (DType t : {i8, i32, f32}) {
+    const Tensor x = input("X", t, {2, n});
+    const Axis i("i", 2), k("k", n);
+    const Tensor c = compute("C", {i}, reduce_max(x(i, k), {k}));
+    const Work work{{c},
+                    {{"X", table_of(t, {2, n}, [](int64_t m) { return -6.0 - m * 13 % 71; })}},
+                    {table_of(t, {2}, [](int64_t) { return -6.0; })}};
+    check_schedules(work, fmt::format("max of {}", name(t)));
+    check(work, fmt::format("max of {}, k split by 8, i vectorised", name(t)), [](Schedule& s) {
+      s.split("k", 8);
+      s.reorder({"k.o", "k.i", "i"}).vectorize("i", {Tail::mask});
+    });
+    check(work, fmt::format("max of {}, k split by 8 and vectorised", name(t)),
+          [](Schedule& s) { s.vectorize(s.split("k", 8).inner); },
+          {true, {"vectorize", "\"k.i\"", "rfactor"}});
+
+    const Axis p("p", 2), q("q", n);
+    const Tensor d = compute("D", {p}, prod(x(p, q), {q}));
+    const auto value = [](int64_t m) { return m % 1003 == 77 || m % 1003 == 1002 ? 2.0 : 1.0; };
+    const Work product{
+        {d}, {{"X", table_of(t, {2, n}, value)}}, {table_of(t, {2}, [](int64_t) { return 4.0; })}};
+    check_schedules(product, fmt::format("product of {}", name(t)));
+  }
+}
+
+TEST_CASE("D21 empty domain") {
+  for (DType t : kNumbers) {
+    const Tensor x = input("X", t, {5, 0});
+    std::vector<Tensor> outputs;
+    std::vector<Array> want;
+    const auto add = [&](const char* what, const std::function<Expr(Expr, Axis)>& f,
+                         const Array& a) {
+      const Axis i("i", 5), k("k", 0);
+      outputs.push_back(compute(what, {i}, f(x(i, k), k)));
+      want.push_back(a);
+    };
+    add(
+        "total", [](Expr e, Axis k) { return sum(e, k); }, full(t, {5}, 0));
+    add(
+        "product", [](Expr e, Axis k) { return prod(e, {k}); }, full(t, {5}, 1));
+    add(
+        "top", [](Expr e, Axis k) { return reduce_max(e, {k}); }, lowest(t, {5}));
+    const Work work{outputs, {{"X", zeros(t, {5, 0})}}, want};
+    if (t == i32 || t == f32)
+      check_schedules(work, fmt::format("{}", name(t)));
+    else
+      check_default(work, fmt::format("{}", name(t)));
+  }
+  const Tensor b = input("B", boolean, {5, 0});
+  const Axis i("i", 5), k("k", 0), p("p", 5), q("q", 0);
+  const Work work{
+      {compute("some", {i}, any(b(i, k), {k})), compute("every", {p}, all(b(p, q), {q}))},
+      {{"B", zeros(boolean, {5, 0})}},
+      {full(boolean, {5}, 0), full(boolean, {5}, 1)}};
+  check_schedules(work, "bool");
+}
+
+TEST_CASE("D23 nested reduction domains") {
+  const Tensor x = input("X", f32, {3, 4});
+  const Axis i("i", 2), j("j", 2), p("p", 2), q("q", 2);
+  const Expr row = floor_div(Expr(i) * 3, 2) + p, column = Expr(j) * 2 + q;
+  const Tensor c = compute("C", {i, j}, sum(sum(x(row, column), q), p) * 0.25);
+  const Work work{{c},
+                  {{"X", table<float>({3, 4}, [](int64_t n) { return 10 + n; })}},
+                  {from_vector<float>({2, 2}, {12.5f, 14.5f, 16.5f, 18.5f})}};
+  check_schedules(work, "sum of sums");
+
+  const Axis a("a", 2), b("b", 2), u("u", 2), v("v", 2);
+  const Tensor inner =
+      compute("inner", {a, b, u}, sum(x(floor_div(Expr(a) * 3, 2) + u, Expr(b) * 2 + v), v));
+  const Axis a2("a", 2), b2("b", 2), u2("u", 2);
+  const Tensor outer = compute("outer", {a2, b2}, sum(inner(a2, b2, u2), u2));
+  const Axis a3("a", 2), b3("b", 2);
+  const Tensor mean = compute("mean", {a3, b3}, outer(a3, b3) * 0.25);
+  const Work staged{{mean}, work.inputs, work.want};
+  check_schedules(staged, "two stages");
+  check(staged, "the inner sum inside the outer one", [](Schedule& s) {
+    s["inner"].compute_at("outer", "u");
+    s["outer"].compute_at("mean", "b");
+  });
+}
+
+TEST_CASE("D24 variance in two passes") {
+  const Tensor x = input("X", f32, {2, 3});
+  const Axis i("i", 2), k("k", 3), i2("i", 2), k2("k", 3);
+  const Tensor mean = compute("mean", {i}, sum(x(i, k), k) / 3.0);
+  const Expr gap = x(i2, k2) - mean(i2);
+  const Tensor var = compute("var", {i2}, sum(gap * gap, k2) / 3.0);
+  const Work work{
+      {var},
+      {{"X", from_vector<float>({2, 3}, {1e4f, 1e4f + 1, 1e4f + 2, 1e4f, 1e4f + 1, 1e4f + 2})}},
+      {full(f32, {2}, 2.0 / 3)},
+      1e-4};
+  check_schedules(work, "mean, then squares");
+  check(work, "mean inside the row", [](Schedule& s) { s["mean"].compute_at("var", "i"); },
+        {true, {}});
+}
+
+TEST_CASE("D26 sums in fp16") {
+  const int64_t n = 4096;
+  const Tensor x = input("X", f16, {2, n});
+  const Axis i("i", 2), k("k", n), p("p", 2), q("q", n);
+  const Tensor narrow = compute("narrow", {i}, sum(x(i, k), k));
+  const Tensor wide = compute("wide", {p}, sum(cast(f32, x(p, q)), q));
+  const Work work{
+      {narrow, wide}, {{"X", full(f16, {2, n}, 1)}}, {full(f16, {2}, 2048), full(f32, {2}, 4096)}};
+  check_schedules(work, "ones");
+  check(work, "reduction outside", [](Schedule& s) {
+    s["narrow"].split("k", 32);
+    s["narrow"].reorder({"k.o", "k.i", "i"}).vectorize("i", {Tail::mask});
+    s["wide"].split("q", 32);
+    s["wide"].reorder({"q.o", "q.i", "p"}).vectorize("p", {Tail::mask});
+  });
+}
+
+TEST_CASE("D27 predicated reduction") {
+  const Tensor a = input("A", i32, {5, 5});
+  const Axis i("i", 5), k("k", 5);
+  const Tensor b = compute("B", {i}, reduce(sum_combiner(i32), {a(i, k)}, {k}, {}, Expr(k) <= i));
+  const Work work{{b},
+                  {{"A", table<int32_t>({5, 5}, [](int64_t n) { return n + 1; })}},
+                  {from_vector<int32_t>({5}, {1, 13, 36, 70, 115})}};
+  check_schedules(work, "k <= i");
+  check(work, "k split by 4", [](Schedule& s) { s.split("k", 4); });
+  check(work, "k split by 4, i vectorised inside", [](Schedule& s) {
+    s.split("k", 4);
+    s.reorder({"k.o", "k.i", "i"}).vectorize("i", {Tail::mask});
+  });
+  check(work, "k split by 4, peeled", [](Schedule& s) {
+    s.split("k", 4);
+    s.partition("k.o").unroll("k.i");
+  });
+  check(work, "k split by 4 and vectorised",
+        [](Schedule& s) { s.vectorize(s.split("k", 4).inner); },
+        {true, {"vectorize", "\"k.i\"", "rfactor"}});
+}
+
+TEST_CASE("D28 vectorised float reduction") {
+  const int64_t n = 67;
+  const Tensor x = input("X", f32, {3, n});
+  const Axis i("i", 3), k("k", n);
+  const Tensor c = compute("C", {i}, sum(x(i, k), k));
+  const auto in = [](int64_t m) { return m * 31 % 17 - 5; };
+  const Work work{{c}, {{"X", table<float>({3, n}, in)}}, {table<float>({3}, [&](int64_t m) {
+                    int64_t total = 0;
+                    for (int64_t q = 0; q < 67; ++q) total += in(m * 67 + q);
+                    return total;
+                  })}};
+  check_default(work, "3x67");
+  const CheckOptions may = {true, {"vectorize", "rfactor"}};
+  check(
+      work, "vectorised", [](Schedule& s) { s.vectorize("k"); }, may);
+  check(
+      work, "vectorised with a mask", [](Schedule& s) { s.vectorize("k", {Tail::mask}); }, may);
+  check(
+      work, "split and vectorised", [](Schedule& s) { s.vectorize(s.split("k", 16).inner); }, may);
+  check(
+      work, "split and vectorised outside",
+      [](Schedule& s) { s.vectorize(s.split("k", 5).outer, {Tail::mask}); }, may);
+  check(work, "parallel", [](Schedule& s) { s.parallel("k"); }, {true, {"parallel", "\"k\""}});
+}
