@@ -12,6 +12,11 @@
 namespace tenon {
 namespace {
 
+/// Lowering drops loops that run nothing.
+bool has_no_elements(const BufferNode& b) {
+  return std::any_of(b.shape.begin(), b.shape.end(), [](const Expr& e) { return is_const(e, 0); });
+}
+
 class Verifier {
  public:
   Verifier(const Program& program, Form form) : program_(program), form_(form) {}
@@ -24,7 +29,8 @@ class Verifier {
     }
     if (program_.body.defined()) check(program_.body);
     for (const Param& param : program_.params) {
-      if (param.role == ParamRole::output && !written_.count(param.buffer.get())) {
+      if (param.role == ParamRole::output && !written_.count(param.buffer.get()) &&
+          !has_no_elements(*param.buffer)) {
         report(fmt::format("output {} is never written", param.buffer->name));
       }
     }

@@ -7,6 +7,7 @@
 #include <bit>
 #include <set>
 
+#include "arith/region.h"
 #include "lower/passes.h"
 #include "lower/util.h"
 
@@ -32,18 +33,24 @@ struct Use {
 // The variables bound inside `body`, the vectorised ones apart.
 struct InnerVars {
   std::set<const VarNode*> all, vectorised;
+  std::vector<Var> list;
 
   explicit InnerVars(const Stmt& body) {
     walk(
         body,
         [&](const Stmt& x) {
           const For* loop = x.as<For>();
-          if (loop) all.insert(loop->var.get());
+          if (loop) add(loop->var);
           if (loop && makes_lanes(loop->mark)) vectorised.insert(loop->var.get());
-          if (const LetStmt* n = x.as<LetStmt>()) all.insert(n->var.get());
+          if (const LetStmt* n = x.as<LetStmt>()) add(n->var);
           return true;
         },
         nullptr);
+  }
+
+ private:
+  void add(const Var& v) {
+    if (all.insert(v.get()).second) list.push_back(v);
   }
 };
 
@@ -52,14 +59,36 @@ bool uses_any(const Expr& e, const std::set<const VarNode*>& vars) {
   return std::any_of(free.begin(), free.end(), [&](const Var& v) { return vars.count(v.get()); });
 }
 
+bool uses_others(const Expr& e, const std::set<const VarNode*>& vars) {
+  const std::vector<Var> free = free_vars(e);
+  return std::any_of(free.begin(), free.end(), [&](const Var& v) { return !vars.count(v.get()); });
+}
+
+// For a quotient or remainder of variables inside and outside: (f.o*4 + f.i) // 6.
+std::optional<Side> side_of_region(const Expr& index, const InnerVars& inner,
+                                   Simplifier& simplifier) {
+  VarRanges ranges;
+  for (const Var& v : inner.list) {
+    ranges[v] = simplifier.bounds(Expr(v));
+    if (!ranges[v].bounded() && uses_var(index, v)) return std::nullopt;
+  }
+  const std::optional<DimRegion> region = region_of(index, ranges, simplifier);
+  if (!region) return std::nullopt;
+  return Side{simplifier.affine(region->min), 0, region->extent - 1};
+}
+
 std::optional<Side> side_of(const Expr& index, const InnerVars& inner, Simplifier& simplifier) {
   const Affine form = simplifier.affine(index);
   if (form.overflow) return std::nullopt;
   Side out;
   Affine moving = Affine::of(form.constant);
+  bool mixed = false;
   for (const Affine::Term& t : form.terms) {
-    (uses_any(t.atom, inner.all) ? moving : out.base).add(t.atom, t.coefficient);
+    const bool moves = uses_any(t.atom, inner.all);
+    (moves ? moving : out.base).add(t.atom, t.coefficient);
+    mixed = mixed || (moves && uses_others(t.atom, inner.all));
   }
+  if (mixed) return side_of_region(index, inner, simplifier);
   const Interval range = simplifier.bounds(moving);
   if (!range.bounded()) return std::nullopt;
   out.low = *range.min;

@@ -4,6 +4,31 @@
 #include "schedule/tree.h"
 
 namespace tenon {
+namespace {
+
+/// A step names its loops over one stage; a handle of another stage is good where it means a loop
+/// round both.
+void demand_one_stage(const Schedule& s, const Primitive& step, const std::string& stage,
+                      const Loop& loop) {
+  if (loop.stage == stage) return;
+  const auto var_of = [&](const std::string& over) {
+    const StagePath path = find_stage(s.program(), over);
+    return path.loops[find_loop(path, loop.name)]->var;
+  };
+  try {
+    if (var_of(loop.stage).same_as(var_of(stage))) return;
+  } catch (const Refusal& refusal) {
+    throw ScheduleError(s.message(step, refusal));
+  }
+  Refusal refusal;
+  refusal.rule = fmt::format("loop \"{}\" is not round stage \"{}\"", loop.full_name(), stage);
+  refusal.hint = fmt::format("name loops of stage \"{}\"", stage);
+  refusal.loop = loop.full_name();
+  refusal.id = "no_loop";
+  throw ScheduleError(s.message(step, refusal));
+}
+
+}  // namespace
 
 template <class Self>
 Loop ScheduleSteps<Self>::resolve(const LoopRef& loop) {
@@ -22,7 +47,9 @@ template <class Self>
 TileLoops ScheduleSteps<Self>::tile(const LoopRef& outer, const LoopRef& inner,
                                     int64_t outer_factor, int64_t inner_factor) {
   const Loop o = resolve(outer), i = resolve(inner);
-  self().schedule().apply(Tile{o.stage, o.name, i.name, outer_factor, inner_factor});
+  const Tile step{o.stage, o.name, i.name, outer_factor, inner_factor};
+  demand_one_stage(self().schedule(), step, o.stage, i);
+  self().schedule().apply(step);
   return {{o.stage, o.name + ".o"},
           {o.stage, i.name + ".o"},
           {o.stage, o.name + ".i"},
@@ -32,19 +59,19 @@ TileLoops ScheduleSteps<Self>::tile(const LoopRef& outer, const LoopRef& inner,
 template <class Self>
 Loop ScheduleSteps<Self>::fuse(const LoopRef& outer, const LoopRef& inner) {
   const Loop o = resolve(outer), i = resolve(inner);
-  self().schedule().apply(Fuse{o.stage, o.name, i.name});
+  const Fuse step{o.stage, o.name, i.name};
+  demand_one_stage(self().schedule(), step, o.stage, i);
+  self().schedule().apply(step);
   return {o.stage, o.name + "_" + i.name};
 }
 
 template <class Self>
 Self& ScheduleSteps<Self>::reorder(const std::vector<LoopRef>& loops) {
   Reorder step;
-  for (const LoopRef& ref : loops) {
-    const Loop l = resolve(ref);
-    if (step.stage.empty()) step.stage = l.stage;
-    step.loops.push_back(l.name);
-  }
-  if (step.stage.empty()) step.stage = self().spoken_stage();
+  for (const LoopRef& ref : loops) step.loops.push_back(ref.name);
+  step.stage = loops.empty() ? self().spoken_stage() : resolve(loops[0]).stage;
+  for (const LoopRef& ref : loops)
+    demand_one_stage(self().schedule(), step, step.stage, resolve(ref));
   self().schedule().apply(step);
   return self();
 }

@@ -151,10 +151,11 @@ TEST_CASE("D14 two consumers with different halos") {
       {table<int32_t>({n}, [&](int64_t m) { return in(m + 2) * (in(m) + in(m + 4)); })}};
   check_default(work, "21");
   refused({both}, "at a loop over one consumer",
-          [](Schedule& s) { s["A"].compute_at("narrow", "i"); }, {"compute_at", "\"A\"", "wide"});
+          [](Schedule& s) { s["A"].compute_at("narrow", "i"); },
+          {"compute_at(A", "\"wide\" reads A"});
   refused({both}, "at a loop over the other consumer",
           [](Schedule& s) { s["A"].compute_at("wide", s["wide"].split("j", 8).outer.name); },
-          {"compute_at", "\"A\"", "narrow"});
+          {"compute_at(A", "\"narrow\" reads A"});
   const Steps common = [](Schedule& s) {
     const std::string tile = s["both"].split("d", 8).outer.name;
     s["narrow"].compute_at("both", tile);
@@ -194,15 +195,15 @@ TEST_CASE("D16 compute_at where it cannot be") {
   const Tensor b = compute("B", {i}, a(i) * other(i));
   const Tensor c = compute("C", {j}, b(j) + a(j));
   refused({c}, "not over the consumer", [](Schedule& s) { s["A"].compute_at("other", "q"); },
-          {"compute_at", "\"A\""});
+          {"compute_at(A, \"other\", \"q\")", "reads A outside loop \"q\""});
   refused({c}, "an output's own loop", [](Schedule& s) { s["C"].compute_at("C", "j"); },
-          {"compute_at", "\"C\""});
+          {"compute_at(C", "output"});
   refused({c}, "an output at its producer", [](Schedule& s) { s["C"].compute_at("B", "i"); },
-          {"compute_at", "\"C\"", "output"});
+          {"compute_at(C", "output"});
   refused({c}, "its own loop", [](Schedule& s) { s["A"].compute_at("A", "p"); },
-          {"compute_at", "\"A\""});
+          {"compute_at(A, \"A\", \"p\")", "already round stage \"A\""});
   refused({c}, "below a consumer of a later stage",
-          [](Schedule& s) { s["A"].compute_at("C", "j"); }, {"compute_at", "\"A\"", "B"});
+          [](Schedule& s) { s["A"].compute_at("C", "j"); }, {"compute_at(A", "\"B\" reads A"});
   refused({c}, "no such loop", [](Schedule& s) { s["A"].compute_at("B", "z"); },
           {"compute_at", "\"z\""});
 }

@@ -154,7 +154,7 @@ TEST_CASE("D07 dependent loops") {
   // The same count with the bound in the axis: its extent speaks of another axis.
   const Axis p("p", 37), q("q", 37 - Expr(p));
   const Expr hit2 = cast(i32, floor_mod(Expr(p) * 2 + q, 3) == 0);
-  refused_call("schedule", "an extent that depends on another axis",
+  refused_call("schedule", "an extent that speaks of another axis",
                [&] {
                  compute("C", {}, sum(hit2, {p, q}));
                },

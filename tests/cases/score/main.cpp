@@ -27,6 +27,7 @@ namespace {
 
 constexpr int kFirst = 1, kLast = 49;
 constexpr double kLimitS = 100;
+constexpr int kMostShown = 8;  // messages of one id
 
 struct Line {
   std::string what, target, label, message;
@@ -148,14 +149,17 @@ bool print(const Score& score, std::map<std::string, int>& totals) {
   for (const std::string& target : targets)
     std::cout << fmt::format("{:<5}{:<10}{}\n", score.id, target, cell(score, target));
   std::set<std::string> seen;
+  int shown_bad = 0;
   bool good = true;
   for (const Line& line : score.lines) {
     ++totals[line.what];
     good = good && !is_bad(line.what);
     if (line.what == "passed") continue;
+    const bool bad = is_bad(line.what);
     const std::string text =
-        fmt::format("{}: {}", line.what, line.message.substr(0, is_bad(line.what) ? 600 : 160));
-    if (seen.insert(text).second && (is_bad(line.what) || seen.size() <= 12))
+        fmt::format("{}: {}", line.what, line.message.substr(0, bad ? 600 : 160));
+    if (!seen.insert(text).second) continue;
+    if (bad ? shown_bad++ < kMostShown : seen.size() <= kMostShown)
       std::cout << fmt::format("       {} {}: {}\n", line.target, line.label, text);
   }
   return good;

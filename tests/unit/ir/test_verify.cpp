@@ -158,3 +158,8 @@ TEST_CASE("register buffers take whole vectors at places known after unrolling")
   CHECK_BROKEN(fill(Expr(3), LoopMark::parallel),
                "register buffer R is used inside parallel loop i, but allocated outside");
 }
+
+TEST_CASE("an output of no elements need not be written") {
+  CHECK(broken_flat(Buffer("out", f32, {0}), Stmt()).empty());
+  CHECK_BROKEN(broken_flat(Buffer("out", f32, {1}), Stmt()), "output out is never written");
+}

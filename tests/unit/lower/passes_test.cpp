@@ -79,6 +79,20 @@ TEST_CASE("compact_buffers shrinks a tile to the box under its Allocate") {
   CHECK(has(text, "C.tile[i.i, j.i] = 0.0"));
 }
 
+TEST_CASE("compact_buffers finds the box of a quotient that mixes outer and inner loops") {
+  const Buffer t("T", f32, {7, 6}), out("out", f32, {42});
+  const Var o("o"), i("i"), a("a"), b("b");
+  const Expr point = Expr(o) * 4 + i;
+  const Stmt write = make_stmt(Store{t, {floor_div(Expr(o) * 2, 3) + a, b}, float_imm(1), {}});
+  const Stmt read = make_stmt(
+      Store{out, {point}, load(t, {floor_div(point, 6), floor_mod(point, 6)}), {}});
+  const Stmt body = make_stmt(Allocate{
+      t, seq({loop(a, 2, LoopMark::serial, loop(b, 6, LoopMark::serial, write)),
+              loop(i, 4, LoopMark::serial, read)})});
+  const Program p{"fused", {{out, ParamRole::output}}, loop(o, 10, LoopMark::serial, body)};
+  CHECK(has(print(compact_buffers(p, avx512())), "allocate T[2,6] f32"));
+}
+
 TEST_CASE("compact_buffers pads the vectorised dimension of registers to whole vectors") {
   const std::string text = print(
       compact_buffers(lower_stages(expand_inits(matmul_tree({12, 200, 8, 6, 40, 8}))), avx512()));

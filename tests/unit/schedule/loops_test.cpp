@@ -30,3 +30,18 @@ stage C[1024,1024] f32
 )");
   CHECK(s.trace().size() == 7);
 }
+
+TEST_CASE("a step's loops are all round one stage") {
+  const Tensor x = input("X", f32, {4, 6});
+  const Axis i("i", 4), j("j", 6), p("i", 4), q("j", 6);
+  const Tensor a = compute("A", {i, j}, x(i, j) + 1.0);
+  Schedule s(make_program("two", {compute("B", {p, q}, a(p, q) * 2.0)}), wide_target());
+  const auto telling = Catch::Contains("loop \"B:i\" is not round stage \"A\"");
+  CHECK_THROWS_WITH(s["A"].reorder({"A:j", "B:i"}), telling);
+  CHECK_THROWS_WITH(s["A"].fuse("A:j", "B:i"), telling);
+  CHECK_THROWS_WITH(s["A"].tile("A:j", "B:i", 2, 2), telling);
+  CHECK(s.trace().empty());
+  s["A"].compute_at("B", "i");  // now B's loop i is round both
+  CHECK_NOTHROW(s["A"].reorder({"A:j", "A:i~2"}));
+  CHECK_THROWS_WITH(s["A"].fuse("B:j", "A:j"), Catch::Contains("is not round"));
+}

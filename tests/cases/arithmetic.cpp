@@ -1,0 +1,554 @@
+// Length: one short case after another, ten of them.
+#include <tenon/ir/ops.h>
+#include <tenon/support/error.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <tenon/ir/visit.h>
+
+#include "arith/simplify.h"
+#include "case_harness.h"
+
+// Arithmetic.
+
+using namespace tenon;
+using namespace tenon::cases;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+int64_t floored(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+using Op2 = Expr (*)(Expr, Expr);
+struct Division {
+  const char* name;
+  Op2 build;
+  int64_t (*want)(int64_t, int64_t);  // before wrapping
+};
+const Division kDivisions[] = {
+    {"floor_div", floor_div, floored},
+    {"floor_mod", floor_mod, [](int64_t a, int64_t b) { return a - floored(a, b) * b; }},
+    {"trunc_div", trunc_div, [](int64_t a, int64_t b) { return a / b; }},
+    {"trunc_mod", trunc_mod, [](int64_t a, int64_t b) { return a % b; }}};
+
+/// One output a tensor: name[i] = f(x[i], ...) over n points.
+Tensor map_of(const std::string& name, int64_t n, const std::function<Expr(Expr)>& f) {
+  const Axis i("i", n);
+  return compute(name, {i}, f(i));
+}
+
+int64_t folded(const Expr& e) {
+  const auto value = as_int(e);
+  REQUIRE(value);
+  return *value;
+}
+
+}  // namespace
+
+TEST_CASE("D36 division table") {
+  const auto literal = [](int64_t v) { return int_imm(v, i32); };
+  CHECK(folded(floor_div(literal(-7), literal(3))) == -3);
+  CHECK(folded(floor_mod(literal(-7), literal(3))) == 2);
+  CHECK(folded(floor_div(literal(7), literal(-3))) == -3);
+  CHECK(folded(floor_mod(literal(7), literal(-3))) == -2);
+  CHECK(folded(floor_div(literal(-7), literal(-3))) == 2);
+  CHECK(folded(floor_mod(literal(-7), literal(-3))) == -1);
+  CHECK(folded(trunc_div(literal(-7), literal(3))) == -2);
+  CHECK(folded(trunc_mod(literal(-7), literal(3))) == -1);
+  CHECK(folded(trunc_div(literal(7), literal(-3))) == -2);
+  CHECK(folded(trunc_mod(literal(7), literal(-3))) == 1);
+
+  // All pairs folded.
+  for (const Division& d : kDivisions) {
+    int64_t bad = 0;
+    for (int64_t a = -128; a < 128; ++a)
+      for (int64_t b = -128; b < 128; ++b)
+        if (b != 0)
+          bad += as_int(d.build(int_imm(a, i8), int_imm(b, i8))) != wrap_int(d.want(a, b), i8);
+    holds(bad == 0, "folded", fmt::format("{} of all pairs", d.name), fmt::format("{} wrong", bad));
+  }
+
+  // All pairs as variables: rows are dividends, columns divisors.
+  const Tensor x = input("X", i8, {256}), y = input("Y", i8, {255});
+  const auto dividend = [](int64_t n) { return n - 128; };
+  const auto divisor = [](int64_t n) { return n < 128 ? n - 128 : n - 127; };
+  const std::map<std::string, Array> inputs = {{"X", table<int8_t>({256}, dividend)},
+                                               {"Y", table<int8_t>({255}, divisor)}};
+  Work all{{}, inputs, {}};
+  for (const Division& d : kDivisions) {
+    const Axis i("i", 256), j("j", 255);
+    all.outputs.push_back(compute(d.name, {i, j}, d.build(x(i), y(j))));
+    all.want.push_back(table<int8_t>({256, 255}, [&](int64_t n) {
+      return wrap_int(d.want(dividend(n / 255), divisor(n % 255)), i8);
+    }));
+  }
+  check_default(all, "variables");
+  check(all, "variables, split and vectorize", split_and_vectorize);
+  check(all, "variables, parallel", parallelize);
+  check(all, "variables, unroll", unroll_inner);
+
+  // Constant divisors, which code generation treats each in its own way.
+  for (const Division& d : kDivisions) {
+    Work constants{{}, {inputs.begin(), std::next(inputs.begin())}, {}};
+    for (int64_t b : {-128, -127, -64, -7, -3, -2, -1, 1, 2, 3, 5, 7, 10, 16, 100, 127}) {
+      const Axis i("i", 256);
+      constants.outputs.push_back(
+          compute(fmt::format("by{}", b + 128), {i}, d.build(x(i), int_imm(b, i8))));
+      constants.want.push_back(
+          table<int8_t>({256}, [&](int64_t n) { return wrap_int(d.want(dividend(n), b), i8); }));
+    }
+    const std::string label = fmt::format("{} by constants", d.name);
+    if (d.build == static_cast<Op2>(floor_div)) check_schedules(constants, label);
+    check(constants, label, [](Schedule&) {});
+    check(constants, label + ", split and vectorize", split_and_vectorize);
+  }
+
+  // The ends of the other types.
+  for (DType t : {i16, i32, i64}) {
+    const std::vector<int64_t> values = {min_int(t), min_int(t) + 1, -7, -1, 1, 3, max_int(t)};
+    const int64_t count = static_cast<int64_t>(values.size());
+    Work wide{{}, {}, {}};
+    const Tensor u = input("U", t, {count});
+    const auto array = [&](const std::vector<int64_t>& v, Shape shape) {
+      Array a = Array::empty(t, std::move(shape));
+      for (size_t n = 0; n < v.size(); ++n)
+        std::memcpy(static_cast<char*>(a.raw()) + n * byte_size(t), &v[n], byte_size(t));
+      return a;
+    };
+    wide.inputs["U"] = array(values, {count});
+    for (const Division& d : kDivisions) {
+      const Axis i("i", count), j("j", count);
+      wide.outputs.push_back(compute(d.name, {i, j}, d.build(u(i), u(j))));
+      std::vector<int64_t> want;
+      for (int64_t a : values)
+        for (int64_t b : values) {
+          const bool over = a == min_int(t) && b == -1;  // lowest / -1 is lowest, remainder 0
+          const bool quotient = std::string(d.name).ends_with("div");
+          want.push_back(over ? (quotient ? a : 0) : d.want(a, b));
+        }
+      wide.want.push_back(array(want, {count, count}));
+    }
+    check(wide, fmt::format("ends of {}", name(t)), [](Schedule&) {});
+    check(wide, fmt::format("ends of {}, split and vectorize", name(t)), split_and_vectorize);
+  }
+}
+
+namespace {
+
+/// The identity over x and y, and whether it holds everywhere in their ranges.
+struct Identity {
+  const char* text;
+  std::function<Expr(Expr, Expr)> left, right;
+  int64_t y_low = -13, y_high = 13;
+};
+
+int64_t evaluate(const Expr& e, const Var& x, int64_t xv, const Var& y, int64_t yv) {
+  return as_int(simplify(substitute(e, {{x, int_imm(xv)}, {y, int_imm(yv)}}))).value();
+}
+
+bool holds_everywhere(const Identity& id, const Var& x, const Var& y) {
+  const Expr a = id.left(x, y), b = id.right(x, y);
+  for (int64_t xv = -60; xv <= 60; ++xv)
+    for (int64_t yv = id.y_low; yv <= id.y_high; ++yv)
+      if (evaluate(a, x, xv, y, yv) != evaluate(b, x, xv, y, yv)) return false;
+  return true;
+}
+
+std::vector<Identity> true_identities() {
+  return {{"x//2//3==x//6", [](Expr x, Expr) { return floor_div(floor_div(x, 2), 3); },
+           [](Expr x, Expr) { return floor_div(x, 6); }},
+          {"(x//2+1)//3==(x+2)//6", [](Expr x, Expr) { return floor_div(floor_div(x, 2) + 1, 3); },
+           [](Expr x, Expr) { return floor_div(x + 2, 6); }},
+          {"(8x+7)//16==x//2", [](Expr x, Expr) { return floor_div(x * 8 + 7, 16); },
+           [](Expr x, Expr) { return floor_div(x, 2); }},
+          {"(8x-9)//16==x//2-1", [](Expr x, Expr) { return floor_div(x * 8 - 9, 16); },
+           [](Expr x, Expr) { return floor_div(x, 2) - 1; }},
+          {"(4x+y)//2==2x+y//2", [](Expr x, Expr y) { return floor_div(x * 4 + y, 2); },
+           [](Expr x, Expr y) { return x * 2 + floor_div(y, 2); }},
+          {"(4x+y)//8==x//2, 0<=y<4", [](Expr x, Expr y) { return floor_div(x * 4 + y, 8); },
+           [](Expr x, Expr) { return floor_div(x, 2); }, 0, 3},
+          {"x//4*4+x%4==x", [](Expr x, Expr) { return floor_div(x, 4) * 4 + floor_mod(x, 4); },
+           [](Expr x, Expr) { return x; }},
+          {"x%12%4==x%4", [](Expr x, Expr) { return floor_mod(floor_mod(x, 12), 4); },
+           [](Expr x, Expr) { return floor_mod(x, 4); }},
+          {"x%12//4==x//4%3", [](Expr x, Expr) { return floor_div(floor_mod(x, 12), 4); },
+           [](Expr x, Expr) { return floor_mod(floor_div(x, 4), 3); }}};
+}
+
+std::vector<Identity> false_identities() {
+  return {{"(8x-1)//16==x//2", [](Expr x, Expr) { return floor_div(x * 8 - 1, 16); },
+           [](Expr x, Expr) { return floor_div(x, 2); }},
+          {"(4x+y)//8==x//2, 0<=y<=4", [](Expr x, Expr y) { return floor_div(x * 4 + y, 8); },
+           [](Expr x, Expr) { return floor_div(x, 2); }, 0, 4},
+          {"x%10%4==x%4", [](Expr x, Expr) { return floor_mod(floor_mod(x, 10), 4); },
+           [](Expr x, Expr) { return floor_mod(x, 4); }},
+          {"(-x)//4==-(x//4)", [](Expr x, Expr) { return floor_div(-x, 4); },
+           [](Expr x, Expr) { return -floor_div(x, 4); }}};
+}
+
+}  // namespace
+
+TEST_CASE("D37 simplifier by brute force") {
+  const Var x("x"), y("y");
+  const auto ranges = [&](const Identity& id) {
+    return VarRanges{{x, Interval{-60, 60}}, {y, Interval{id.y_low, id.y_high}}};
+  };
+  const auto same_values = [&](const Identity& id, const Expr& e) {
+    const Expr simple = simplify(e, ranges(id));
+    for (int64_t xv = -60; xv <= 60; ++xv)
+      for (int64_t yv = id.y_low; yv <= id.y_high; ++yv)
+        if (evaluate(e, x, xv, y, yv) != evaluate(simple, x, xv, y, yv)) return false;
+    return true;
+  };
+  for (const Identity& id : true_identities()) {
+    CHECK(holds_everywhere(id, x, y));
+    const Expr a = id.left(x, y), b = id.right(x, y);
+    holds(prove(a == b, ranges(id)), "simplifier", id.text,
+          "not proved: " + print(simplify(a == b, ranges(id))));
+    holds(same_values(id, a) && same_values(id, b), "simplifier", std::string(id.text) + ", values",
+          print(simplify(a, ranges(id))));
+  }
+  for (const Identity& id : false_identities()) {
+    CHECK(!holds_everywhere(id, x, y));
+    const Expr a = id.left(x, y), b = id.right(x, y);
+    holds(!prove(a == b, ranges(id)), "simplifier", std::string("not ") + id.text, "proved");
+    holds(same_values(id, a) && same_values(id, b) && same_values(id, cast(i64, a == b)),
+          "simplifier", std::string(id.text) + ", values", print(simplify(a, ranges(id))));
+  }
+}
+
+TEST_CASE("D38 wrap and saturate") {
+  // What is folded, what runs on variables, and what it must be.
+  struct Row {
+    DType type;
+    int64_t a, b;
+    Op2 op;
+    int64_t want;
+  };
+  const Op2 add = [](Expr a, Expr b) { return a + b; };
+  const Op2 mul = [](Expr a, Expr b) { return a * b; };
+  const Op2 neg = [](Expr a, Expr b) { return b - a; };
+  const Row rows[] = {{u8, 250, 10, add, 4},
+                      {i8, 127, 1, add, -128},
+                      {i8, 100, 3, mul, 44},
+                      {i32, INT32_MIN, 0, neg, INT32_MIN},
+                      {i32, 65536, 65536, mul, 0},
+                      {i16, 32767, 1, add, -32768},
+                      {u16, 65535, 65535, mul, 1},
+                      {u32, int64_t{4294967295}, 2, mul, int64_t{4294967294}},
+                      {i64, INT64_MAX, 1, add, INT64_MIN},
+                      {u64, -1, 2, mul, -2}};
+  const int64_t n = 21;
+  for (const Row& row : rows) {
+    const std::string label = fmt::format("{} {} {}", name(row.type), row.a, row.b);
+    holds(as_int(row.op(int_imm(row.a, row.type), int_imm(row.b, row.type))) == row.want, "folded",
+          label, print(row.op(int_imm(row.a, row.type), int_imm(row.b, row.type))));
+    const auto bits = [&](int64_t v) {
+      Array a = Array::empty(row.type, {n});
+      for (int64_t k = 0; k < n; ++k)
+        std::memcpy(static_cast<char*>(a.raw()) + k * byte_size(row.type), &v, byte_size(row.type));
+      return a;
+    };
+    const Tensor a = input("A", row.type, {n}), b = input("B", row.type, {n});
+    const Work work{{map_of("C", n, [&](Expr i) { return row.op(a(i), b(i)); })},
+                    {{"A", bits(row.a)}, {"B", bits(row.b)}},
+                    {bits(row.want)}};
+    check_schedules(work, label);
+  }
+  CHECK(folded(-int_imm(INT32_MIN, i32)) == INT32_MIN);
+  const Tensor a = input("A", u8, {n}), b = input("B", i8, {n}), c = input("C", i32, {n});
+  const Work wide{
+      {map_of("sum_u8", n, [&](Expr i) { return cast(i32, a(i)) + 10; }),
+       map_of("sum_i8", n, [&](Expr i) { return cast(i32, b(i)) + 1; }),
+       map_of("negated", n, [&](Expr i) { return -c(i); })},
+      {{"A", full(u8, {n}, 250)}, {"B", full(i8, {n}, 127)}, {"C", full(i32, {n}, INT32_MIN)}},
+      {full(i32, {n}, 260), full(i32, {n}, 128), full(i32, {n}, INT32_MIN)}};
+  check_schedules(wide, "widened first");
+  holds(folded(cast(i32, int_imm(250, u8)) + 10) == 260 &&
+            folded(cast(i32, int_imm(127, i8)) + 1) == 128,
+        "folded", "widened first", "");
+}
+
+TEST_CASE("D40 float to integer") {
+  const std::vector<double> values = {-1.9, 1.9, 300.7, kNaN,   kInf, -kInf,      3e9,  -3e9,
+                                      -0.9, 0,   127.5, 255.99, -129, 2147483520, 1e30, -1e30};
+  const int64_t n = static_cast<int64_t>(values.size());
+  // Truncates, saturates; NaN is 0.
+  const auto want = [](double v, DType t) -> double {
+    if (std::isnan(v)) return 0;
+    const double low = static_cast<double>(min_int(t)), high = static_cast<double>(max_int(t));
+    return std::min(std::max(std::trunc(v), low), high);
+  };
+  for (DType from : {f32, f64, f16, bf16}) {
+    const Array in = from_doubles(from, {n}, values);
+    const std::vector<double> held = in.to_doubles();
+    Work work{{}, {{"X", in}}, {}};
+    const Tensor x = input("X", from, {n});
+    for (DType to : {i8, u8, i16, u16, i32, u32}) {
+      work.outputs.push_back(
+          map_of(std::string(name(to)), n, [&](Expr i) { return cast(to, x(i)); }));
+      std::vector<double> out;
+      for (double v : held) out.push_back(want(v, to));
+      work.want.push_back(from_doubles(to, {n}, out));
+    }
+    for (DType to : {i64, u64}) {  // the ends are no doubles
+      work.outputs.push_back(
+          map_of(std::string(name(to)), n, [&](Expr i) { return cast(to, x(i)); }));
+      work.want.push_back(table<int64_t>({n}, [&](int64_t k) -> int64_t {
+        const double v = held[k];
+        if (std::isnan(v) || (to == u64 && v < 0)) return 0;
+        if (to == u64)
+          return v >= 18446744073709551616.0 ? -1 : static_cast<int64_t>(static_cast<uint64_t>(v));
+        return v >= 9223372036854775808.0   ? INT64_MAX
+               : v < -9223372036854775808.0 ? INT64_MIN
+                                            : static_cast<int64_t>(v);
+      }));
+      if (to == u64)
+        work.want.back() = Array::wrap(work.want.back().raw(), u64, {n},
+                                       std::make_shared<Array>(work.want.back()));
+    }
+    check_schedules(work, fmt::format("from {}", name(from)));
+
+    // The same as constants: folded by a builder, the simplifier or the code generator.
+    for (DType to : {i8, u8, i32, u32}) {
+      Work constants;
+      for (size_t k = 0; k < held.size(); ++k) {
+        const Expr e = cast(to, float_imm(held[k], from));
+        constants.outputs.push_back(map_of(fmt::format("c{}", k), 3, [&](Expr) { return e; }));
+        constants.want.push_back(full(to, {3}, want(held[k], to)));
+        const auto fold = as_int(simplify(e));
+        if (fold)
+          holds(static_cast<double>(*fold) == want(held[k], to), "folded",
+                fmt::format("{} {} to {}", name(from), held[k], name(to)), std::to_string(*fold));
+      }
+      check_default(constants, fmt::format("constants from {} to {}", name(from), name(to)));
+    }
+  }
+}
+
+TEST_CASE("D41 fp16") {
+  const double tiny = std::ldexp(1, -24);
+  const std::vector<double> a = {65504, 65504, 2048, 2048, tiny, tiny / 2, 1, -65504};
+  const std::vector<double> b = {15, 16, 1, 3, 0, 0, 0, -16};
+  const int64_t n = static_cast<int64_t>(a.size());
+  const Tensor x = input("X", f32, {n}), y = input("Y", f32, {n});
+  const Tensor h = input("H", f16, {n}), g = input("G", f16, {n});
+  const Axis i("i", n), j("j", n), k("k", n);
+  // The sum in f16; the conversion alone; the sum of values converted first.
+  const Work work{
+      {compute("sums", {i}, h(i) + g(i)), compute("rounded", {j}, cast(f16, x(j) + y(j))),
+       compute("doubled", {k}, h(k) * 2.0)},
+      {{"X", from_doubles(f32, {n}, a)},
+       {"Y", from_doubles(f32, {n}, b)},
+       {"H", from_doubles(f16, {n}, a)},
+       {"G", from_doubles(f16, {n}, b)}},
+      {from_doubles(f16, {n}, {65504, kInf, 2048, 2052, tiny, 0, 1, -kInf}),
+       from_doubles(f16, {n}, {65504, kInf, 2048, 2052, tiny, 0, 1, -kInf}),
+       from_doubles(f16, {n}, {kInf, kInf, 4096, 4096, 2 * tiny, 0, 2, -kInf})}};
+  CHECK(work.inputs.at("H").to_doubles()[5] == 0);
+  const auto half = [](double v) { return float_imm(v, f16); };
+  const std::vector<std::pair<Expr, double>> constants = {
+      {half(65504) + half(15), 65504},    {half(65504) + half(16), kInf},
+      {half(2048) + half(1), 2048},       {cast(f16, float_imm(2051)), 2052},
+      {cast(f16, float_imm(tiny)), tiny}, {cast(f16, float_imm(tiny / 2)), 0}};
+  Work folded_work;
+  for (const auto& [e, value] : constants) {
+    const auto fold = as_float(simplify(e));
+    if (fold) holds(*fold == value, "folded", print(e), std::to_string(*fold));
+    const Expr& copy = e;
+    folded_work.outputs.push_back(
+        map_of(fmt::format("c{}", folded_work.outputs.size()), 3, [&](Expr) { return copy; }));
+    folded_work.want.push_back(full(f16, {3}, value));
+  }
+  check_default(folded_work, "constants");
+  check_schedules(work, "few");
+  // Every finite f16 plus 1, and rounded from the halves between neighbours.
+  const int64_t all = 31744;
+  const Tensor z = input("Z", f16, {2 * all});
+  const Axis p("p", 2 * all), q("q", 2 * all);
+  Array bits = Array::empty(f16, {2 * all});
+  for (int64_t m = 0; m < 2 * all; ++m)
+    bits.data<uint16_t>()[m] = static_cast<uint16_t>(m < all ? m : m - all + 32768);
+  const std::vector<double> held = bits.to_doubles();
+  std::vector<double> plus, halves;
+  for (double v : held) {
+    plus.push_back(v + 1);
+    halves.push_back(v * 0.5);
+  }
+  const Work every{{compute("plus", {p}, z(p) + 1.0), compute("halves", {q}, z(q) * 0.5)},
+                   {{"Z", bits}},
+                   {from_doubles(f16, {2 * all}, plus), from_doubles(f16, {2 * all}, halves)}};
+  check(every, "every finite value", [](Schedule&) {});
+  check(every, "every finite value, split and vectorize", split_and_vectorize);
+}
+
+TEST_CASE("D42 NaN in min, max, relu, clip") {
+  for (DType t : {f32, f64, f16, bf16}) {
+    const std::vector<double> a = {kNaN, 1, kNaN, -2, 3}, b = {1, kNaN, kNaN, 5, -kInf};
+    const int64_t n = 5, long_n = 37;
+    const Tensor x = input("X", t, {n}), y = input("Y", t, {n}), r = input("R", t, {4, long_n});
+    const Expr none = imm(0, t);
+    Work work{
+        {map_of("top", n, [&](Expr i) { return max(x(i), y(i)); }),
+         map_of("low", n, [&](Expr i) { return min(x(i), y(i)); }),
+         map_of("relu", n, [&](Expr i) { return max(x(i), none); }),
+         map_of("relu2", n, [&](Expr i) { return max(none, x(i)); }),
+         map_of("clip", n, [&](Expr i) { return min(max(x(i), imm(-1, t)), imm(1, t)); })},
+        {{"X", from_doubles(t, {n}, a)}, {"Y", from_doubles(t, {n}, b)}},
+        {from_doubles(t, {n}, {kNaN, kNaN, kNaN, 5, 3}),
+         from_doubles(t, {n}, {kNaN, kNaN, kNaN, -2, -kInf}),
+         from_doubles(t, {n}, {kNaN, 1, kNaN, 0, 3}), from_doubles(t, {n}, {kNaN, 1, kNaN, 0, 3}),
+         from_doubles(t, {n}, {kNaN, 1, kNaN, -1, 1})}};
+    // A NaN at the front, in the middle, in the vector tail, and none.
+    std::vector<double> rows(4 * long_n);
+    for (size_t m = 0; m < rows.size(); ++m) rows[m] = static_cast<double>(m * 7 % 31) - 20;
+    rows[0] = rows[long_n + 17] = rows[2 * long_n + 36] = kNaN;
+    double top = -kInf, low = kInf;
+    for (int64_t m = 3 * long_n; m < 4 * long_n; ++m) {
+      top = std::max(top, rows[m]);
+      low = std::min(low, rows[m]);
+    }
+    const Axis i("i", 4), k("k", long_n), p("p", 4), q("q", long_n);
+    work.outputs.push_back(compute("row_top", {i}, reduce_max(r(i, k), {k})));
+    work.outputs.push_back(compute("row_low", {p}, reduce_min(r(p, q), {q})));
+    work.inputs["R"] = from_doubles(t, {4, long_n}, rows);
+    work.want.push_back(from_doubles(t, {4}, {kNaN, kNaN, kNaN, top}));
+    work.want.push_back(from_doubles(t, {4}, {kNaN, kNaN, kNaN, low}));
+    check_schedules(work, fmt::format("{}", name(t)));
+    const Expr nan = float_imm(kNaN, t), one = float_imm(1, t);
+    Work constants;
+    for (const Expr& e : {max(nan, one), max(one, nan), min(nan, one), min(one, nan)}) {
+      const auto fold = as_float(simplify(e));
+      if (fold) holds(std::isnan(*fold), "folded", print(e), std::to_string(*fold));
+      constants.outputs.push_back(
+          map_of(fmt::format("c{}", constants.outputs.size()), 3, [&](Expr) { return e; }));
+      constants.want.push_back(full(t, {3}, kNaN));
+    }
+    check_default(constants, fmt::format("constants of {}", name(t)));
+  }
+}
+
+TEST_CASE("D43 no float shortcuts") {
+  const std::vector<double> values = {kNaN, kInf, -kInf, -0.0, 0.0, 1.5, -2.5, 0};
+  const int64_t n = static_cast<int64_t>(values.size());
+  for (DType t : {f32, f64}) {
+    const Tensor x = input("X", t, {n}), on = input("on", boolean, {n});
+    const auto each = [&](const std::function<double(double)>& f) {
+      std::vector<double> out;
+      for (double v : values) out.push_back(f(v));
+      return from_doubles(t, {n}, out);
+    };
+    const Expr none = imm(0, t);
+    const Work work{{map_of("same", n, [&](Expr i) { return cast(t, x(i) == x(i)); }),
+                     map_of("gap", n, [&](Expr i) { return x(i) - x(i); }),
+                     map_of("nothing", n, [&](Expr i) { return x(i) * none; }),
+                     map_of("ratio", n, [&](Expr i) { return x(i) / x(i); }),
+                     map_of("either", n, [&](Expr i) { return select(on(i), x(i), x(i)); }),
+                     map_of("plus", n, [&](Expr i) { return x(i) + none; }),
+                     map_of("minus", n, [&](Expr i) { return none - x(i); }),
+                     map_of("negated", n, [&](Expr i) { return -x(i); }),
+                     map_of("times", n, [&](Expr i) { return x(i) * imm(1, t); })},
+                    {{"X", from_doubles(t, {n}, values)},
+                     {"on", table<bool>({n}, [](int64_t k) { return k % 2; })}},
+                    {each([](double v) { return std::isnan(v) ? 0.0 : 1.0; }),
+                     each([](double v) { return v - v; }), each([](double v) { return v * 0.0; }),
+                     each([](double v) { return v / v; }), each([](double v) { return v; }),
+                     each([](double v) { return v + 0.0; }), each([](double v) { return 0.0 - v; }),
+                     each([](double v) { return -v; }), each([](double v) { return v * 1.0; })}};
+    check_schedules(work, fmt::format("{}", name(t)));
+  }
+  const Tensor x = input("X", f32, {n});
+  const Axis i("i", n);
+  const Expr v = x(i), none = float_imm(0);
+  for (const Expr& e : {cast(f32, v == v), v - v, v * none, v / v, v + none}) {
+    const Expr simple = simplify(e);
+    holds(!as_float(simple) && !simple.same_as(v), "simplifier", print(e), print(simple));
+  }
+}
+
+TEST_CASE("D44 bool") {
+  for (int64_t n = 1; n <= 40; ++n) {
+    const Tensor a = input("A", boolean, {n}), b = input("B", boolean, {n}),
+                 x = input("X", f32, {n});
+    const auto av = [](int64_t k) { return k * k % 3 == 1; };
+    const auto bv = [](int64_t k) { return k % 2 == 0; };
+    const auto xv = [](int64_t k) { return static_cast<float>(k % 5 - 2); };
+    const Axis k("k", n), l("l", n), c("c", n);
+    int64_t count = 0;
+    bool some = false, every = true;
+    for (int64_t m = 0; m < n; ++m) {
+      count += av(m);
+      some = some || (av(m) && m > 3);
+      every = every && (bv(m) || m % 2 == 1);
+    }
+    const Work work{
+        {map_of("conj", n, [&](Expr i) { return a(i) && b(i); }),
+         map_of("disj", n, [&](Expr i) { return a(i) || b(i); }),
+         map_of("inverse", n, [&](Expr i) { return !a(i); }),
+         map_of("xor", n, [&](Expr i) { return a(i) != b(i); }),
+         map_of("above", n, [&](Expr i) { return x(i) > 0.0; }),
+         map_of("pick", n, [&](Expr i) { return select(a(i), x(i), -x(i)); }),
+         compute("count", {}, sum(cast(i32, a(c)), c)),
+         compute("some", {}, any(a(k) && Expr(k) > 3, {k})),
+         compute("every", {}, all(b(l) || floor_mod(l, 2) == 1, {l}))},
+        {{"A", table<bool>({n}, av)}, {"B", table<bool>({n}, bv)}, {"X", table<float>({n}, xv)}},
+        {table<bool>({n}, [&](int64_t m) { return av(m) && bv(m); }),
+         table<bool>({n}, [&](int64_t m) { return av(m) || bv(m); }),
+         table<bool>({n}, [&](int64_t m) { return !av(m); }),
+         table<bool>({n}, [&](int64_t m) { return av(m) != bv(m); }),
+         table<bool>({n}, [&](int64_t m) { return xv(m) > 0; }),
+         table<float>({n}, [&](int64_t m) { return av(m) ? xv(m) : -xv(m); }),
+         table<int32_t>({}, [&](int64_t) { return count; }), full(boolean, {}, some),
+         full(boolean, {}, every)}};
+    if (n == 37) check_schedules(work, "37");
+    check(work, fmt::format("{}", n), [](Schedule&) {});
+    check(work, fmt::format("{}, split and vectorize", n), split_and_vectorize);
+  }
+}
+
+TEST_CASE("D45 shifts") {
+  const int64_t n = 19;
+  const Tensor a = input("A", i32, {n}), u = input("U", u32, {n}), by = input("by", i32, {n});
+  const auto av = [](int64_t k) { return k % 2 ? -8 : 1 << 20; };
+  const auto amount = [](int64_t k) {
+    return std::vector<int64_t>{0, 1, 31, 32, -1, 33, 5}[k % 7];
+  };
+  const auto binary_of = [](BinaryOp op) {
+    return [op](Expr x, Expr y) { return binary(op, std::move(x), std::move(y)); };
+  };
+  const auto shr = binary_of(BinaryOp::shr), shl = binary_of(BinaryOp::shl);
+  const Work work{
+      {map_of("right", n, [&](Expr i) { return shr(a(i), int_imm(1, i32)); }),
+       map_of("right31", n, [&](Expr i) { return shr(u(i), int_imm(31, u32)); }),
+       map_of("left31", n, [&](Expr i) { return shl(a(i), int_imm(31, i32)); }),
+       map_of("any_right", n, [&](Expr i) { return shr(a(i), by(i)); }),
+       map_of("any_left", n, [&](Expr i) { return shl(a(i), by(i)); })},
+      {{"A", table<int32_t>({n}, av)},
+       {"U",
+        table<uint32_t>({n}, [](int64_t k) { return 0x80000000u + static_cast<uint32_t>(k); })},
+       {"by", table<int32_t>({n}, amount)}},
+      {table<int32_t>({n}, [&](int64_t k) { return av(k) >> 1; }), full(u32, {n}, 1),
+       full(i32, {n}, 0),
+       // The amount counts modulo the width.
+       table<int32_t>({n}, [&](int64_t k) { return av(k) >> (amount(k) & 31); }),
+       table<int32_t>({n}, [&](int64_t k) {
+         return static_cast<int32_t>(static_cast<uint32_t>(av(k)) << (amount(k) & 31));
+       })}};
+  check_schedules(work, "i32 and u32");
+  holds(as_int(shr(int_imm(-8, i32), int_imm(1, i32))) == -4 &&
+            as_int(shr(int_imm(0x80000000, u32), int_imm(31, u32))) == 1,
+        "folded", "shifts", "");
+  for (int64_t bad : {32, -1, 64}) {
+    refused_call("builder", fmt::format("constant shift by {}", bad),
+                 [&] { map_of("C", n, [&](Expr i) { return shr(a(i), int_imm(bad, i32)); }); },
+                 {"shr", std::to_string(bad), "32"});
+    refused_call("builder", fmt::format("constant shift left by {}", bad),
+                 [&] { map_of("C", n, [&](Expr i) { return shl(a(i), int_imm(bad, i32)); }); },
+                 {"shl", std::to_string(bad), "32"});
+  }
+}

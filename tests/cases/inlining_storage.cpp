@@ -1,0 +1,151 @@
+#include <tenon/compile/compile.h>
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+
+#include "case_harness.h"
+#include "schedule/tree.h"
+
+// Inlining, in-place, storage.
+
+using namespace tenon;
+using namespace tenon::cases;
+
+TEST_CASE("D29 producer with two consumers inlined") {
+  const Tensor x = input("X", i32, {19, 23});
+  const Axis p("p", 19), q("q", 23), i("i", 19), j("j", 23), u("u", 19), v("v", 23);
+  const Tensor a = compute("A", {p, q}, x(p, q) * 3 + 1);
+  const Tensor b = compute("B", {i, j}, a(i, j) + 5);
+  const Tensor c = compute("C", {u, v}, a(u, v) * a(18 - Expr(u), v));
+  const auto in = [](int64_t n) { return n % 41 - 20; };
+  const auto av = [&](int64_t n) { return in(n)*3 + 1; };
+  const Work work{{b, c},
+                  {{"X", table<int32_t>({19, 23}, in)}},
+                  {table<int32_t>({19, 23}, [&](int64_t n) { return av(n) + 5; }),
+                   table<int32_t>({19, 23}, [&](int64_t n) {
+                     return av(n) * av((18 - n / 23) * 23 + n % 23);
+                   })}};
+  check_default(work, "two readers");
+  check(work, "inlined", [](Schedule& s) {
+    s["A"].compute_inline();
+    holds(!s.has_stage("A") && allocated(s.program().body).empty(), "schedule", "no buffer",
+          s.print());
+  });
+  check(work, "inlined, vectorised", [](Schedule& s) {
+    s["A"].compute_inline();
+    split_and_vectorize(s);
+  });
+  refused({b, c}, "output inlined", [](Schedule& s) { s["B"].compute_inline(); },
+          {"compute_inline(B)", "output"});
+  refused({b, c}, "a reduction inlined", [](Schedule& s) { s["B"].compute_inline(); },
+          {"compute_inline(B)"});
+}
+
+TEST_CASE("D30 chain of 60 stages") {
+  const int64_t n = 4;
+  const auto from = std::chrono::steady_clock::now();
+  const Axis first("i", n + 60);
+  Tensor f = compute("f0", {first}, int_imm(1, i64));
+  for (int64_t k = 1; k <= 60; ++k) {
+    const Axis i("i", n + 60 - k);
+    f = compute("f" + std::to_string(k), {i}, f(i) + f(Expr(i) + 1));
+  }
+  const Work work{{f}, {}, {table<int64_t>({n}, [](int64_t) { return int64_t{1} << 60; })}};
+  check_default(work, "60");
+  check(work, "all inlined",
+        [](Schedule& s) {
+          for (int64_t k = 0; k < 60; ++k) s["f" + std::to_string(k)].compute_inline();
+        },
+        {true, {"compute_inline(f", "nodes"}});
+  check(work, "all inlined from the end",
+        [](Schedule& s) {
+          for (int64_t k = 59; k >= 0; --k) s["f" + std::to_string(k)].compute_inline();
+        },
+        {true, {"compute_inline(f", "nodes"}});
+  check(work, "as many inlined as may be", [](Schedule& s) {
+    for (int64_t k = 0; k < 60; ++k) s.try_apply(ComputeInline{"f" + std::to_string(k)});
+  });
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  holds(seconds < 10, "schedule", "in time", fmt::format("{} s", seconds));
+}
+
+TEST_CASE("D31 name capture") {
+  const int64_t n = 9, m = 7;
+  const Tensor a = input("A", i32, {n, m});
+  const Axis i("i", m), j("j", n), i2("i", n - 1), j2("j", m);
+  const Tensor b = compute("B", {i, j}, a(j, i));
+  const Tensor c = compute("C", {i2, j2}, b(j2, Expr(i2) + 1));
+  const Work work{{c},
+                  {{"A", table<int32_t>({n, m}, [](int64_t k) { return k; })}},
+                  {table<int32_t>({n - 1, m}, [=](int64_t k) { return (k / m + 1) * m + k % m; })}};
+  check_default(work, "equal names");
+  check(work, "inlined", [](Schedule& s) { s["B"].compute_inline(); });
+  check(work, "inlined and tiled", [](Schedule& s) {
+    s["B"].compute_inline();
+    s["C"].tile("i", "j", 3, 4);
+    s["C"].vectorize("j.i");
+  });
+
+  // The same axis objects in both stages.
+  const Axis k("i", n - 1), l("j", m);
+  const Tensor b2 = compute("B", {k, l}, a(Expr(k) + 1, l));
+  const Tensor c2 = compute("C", {l, k}, b2(k, l) * 2);
+  const Work shared{{c2}, work.inputs, {table<int32_t>({m, n - 1}, [=](int64_t q) {
+                      return 2 * ((q % (n - 1) + 1) * m + q / (n - 1));
+                    })}};
+  check_default(shared, "shared axes");
+  check(shared, "shared axes, inlined", [](Schedule& s) { s["B"].compute_inline(); });
+  check(shared, "shared axes, at the loop", [](Schedule& s) { s["B"].compute_at("C", "j"); });
+}
+
+TEST_CASE("D34 cache stages") {
+  const int64_t m = 23, n = 31, depth = 17;
+  const Tensor a = input("A", i32, {m, depth}), b = input("B", i32, {depth, n});
+  const Axis i("i", m), j("j", n), k("k", depth);
+  const Tensor c = compute("C", {i, j}, sum(a(i, k) * b(k, j), k));
+  const auto av = [](int64_t q) { return q * 7 % 31 - 15; };
+  const auto bv = [](int64_t q) { return q * 5 % 29 - 14; };
+  const Work work{{c},
+                  {{"A", table<int32_t>({m, depth}, av)}, {"B", table<int32_t>({depth, n}, bv)}},
+                  {table<int32_t>({m, n}, [&](int64_t q) {
+                    int64_t total = 0;
+                    for (int64_t r = 0; r < depth; ++r)
+                      total += av(q / n * depth + r) * bv(r * n + q % n);
+                    return total;
+                  })}};
+  const auto tiled = [](Scope scope, bool k_outside, bool marks) {
+    return [=](Schedule& s) {
+      s["C"].tile("i", "j", 5, 7);
+      s["C"].split("k", 4);
+      if (k_outside) s["C"].reorder({"i.o", "j.o", "k.o", "i.i", "j.i", "k.i"});
+      const std::string at = k_outside ? "k.o" : "j.o";
+      s["C"].cache_read("B", at, {Scope::global, {{1}, {0}}});
+      s["C"].cache_read("A", at, {Scope::global, {{1}, {0}}});
+      const CacheWriteStages made = s["C"].cache_write(at, {scope});
+      if (!marks) return;
+      s["C"].parallel("i.o");
+      s["C"].reorder({"k.i", "i.i", "j.i"}).unroll("i.i").vectorize("j.i", {Tail::mask});
+      for (const std::string& stage : {made.load, made.store})
+        if (!stage.empty()) s[stage].vectorize(s[stage].loops().back(), {Tail::mask});
+    };
+  };
+  check_default(work, "23x31");
+  check(work, "at the tile", tiled(Scope::global, false, false));
+  check(work, "at the tile and k", tiled(Scope::global, true, false));
+  check(work, "at the tile, marked", tiled(Scope::reg, false, true),
+        {true, {"lower error", "register"}});
+  check(work, "copies of the whole", [](Schedule& s) {
+    s["C"].cache_read("B", "root", {Scope::global, {{1}, {0}}});
+    s["C"].cache_read("A", "root", {Scope::global, {{1}, {0}}});
+    s["C"].tile("i", "j", 5, 7);
+  });
+  check(work, "blocked layouts", [](Schedule& s) {
+    s["C"].cache_read("B", "root", {Scope::global, {{1, 7}, {0}, {1, 1, 7}}});
+    s["C"].cache_read("A", "root", {Scope::global, {{0, 5}, {1}, {0, 1, 5}}});
+    s["C"].tile("i", "j", 5, 7);
+    s["C"].reorder({"i.o", "j.o", "k", "i.i", "j.i"}).vectorize("j.i", {Tail::mask});
+  });
+}
