@@ -5,9 +5,9 @@
 #include <tenon/support/text.h>
 
 #include "schedule/field_text.h"
+#include "schedule/kernel_rules.h"
 #include "schedule/legality.h"
 #include "schedule/tensorize.h"
-#include "schedule/kernel_rules.h"
 
 namespace tenon {
 namespace {

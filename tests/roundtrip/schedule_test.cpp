@@ -110,19 +110,28 @@ TEST_CASE("equality and hash of steps follow their fields") {
 
 TEST_CASE("a fresh step of every kind survives JSON") {
   for (const std::string& name : primitive_names()) {
-    for (const Primitive& step :
-         {Primitive(Split{"S", "l", 3}), Primitive(Tile{"S", "a", "b", 2, 3}),
-          Primitive(Fuse{"S", "a", "b"}), Primitive(Reorder{"S", {"a", "b"}}),
-          Primitive(Parallel{"S", "a"}), Primitive(Vectorize{"S", "a", Tail::mask}),
-          Primitive(Unroll{"S", "a"}), Primitive(Partition{"S", "a"}),
-          Primitive(ComputeAt{"S", "T", "a"}), Primitive(ReverseComputeAt{"S", "T", "a"}),
+    // clang-format off
+    for (const Primitive& step : {
+          Primitive(Split{"S", "l", 3}),
+          Primitive(Tile{"S", "a", "b", 2, 3}),
+          Primitive(Fuse{"S", "a", "b"}),
+          Primitive(Reorder{"S", {"a", "b"}}),
+          Primitive(Parallel{"S", "a"}),
+          Primitive(Vectorize{"S", "a", Tail::mask}),
+          Primitive(Unroll{"S", "a"}),
+          Primitive(Partition{"S", "a"}),
+          Primitive(ComputeAt{"S", "T", "a"}),
+          Primitive(ReverseComputeAt{"S", "T", "a"}),
           Primitive(ComputeInline{"S"}),
           Primitive(CacheRead{"S", "B", "a", Scope::reg, {{0, 1, 0}}}),
-          Primitive(CacheWrite{"S", "a", Scope::reg}), Primitive(SetScope{"B", Scope::reg}),
-          Primitive(DecomposeReduction{"S", "a"}), Primitive(RFactor{"S", "a", 1}),
+          Primitive(CacheWrite{"S", "a", Scope::reg}),
+          Primitive(SetScope{"B", Scope::reg}),
+          Primitive(DecomposeReduction{"S", "a"}),
+          Primitive(RFactor{"S", "a", 1}),
           Primitive(Tensorize{"S", "a", "dot4_u8i8_i32"}),
           Primitive(Tensorize{"S", "a", twice_sum()}),
           Primitive(Bind{"S", "a", ThreadAxis::block_z})}) {
+      // clang-format on
       if (primitive_name(step) != name) continue;
       CHECK(primitive_from_json(to_json(step)) == step);
     }

@@ -9,7 +9,7 @@ namespace tenon {
 
 /// One step of a schedule. To add a primitive: its struct, a .cpp with its apply, this list, its
 /// test file.
-// clang-format off: one a line
+// clang-format off
 using Primitive = std::variant<
     Split,
     Tile,
