@@ -230,7 +230,7 @@ Target Target::opencl(int index) {
 }
 
 std::vector<std::string> Target::known_names() {
-  std::vector<std::string> names = {"host", "opencl"};
+  std::vector<std::string> names = {"host"};
   for (const Level& level : levels()) names.push_back(level.name);
   return names;
 }
@@ -246,8 +246,8 @@ Target Target::parse(std::string_view text) {
     if (text == level.name) return at_level(host(), level);
   }
   const std::vector<std::string> near = nearest_names(text, known_names(), 1);
-  throw UserError(fmt::format("target \"{}\" is not known\n  known targets: {}\n  try: {}", text,
-                              join(known_names()), near.empty() ? "host" : near.front()));
+  throw UserError(fmt::format("target \"{}\" is not known\n  known targets: {}, opencl\n  try: {}",
+                              text, join(known_names()), near.empty() ? "host" : near.front()));
 }
 
 std::vector<int> allowed_cpus() {

@@ -81,7 +81,7 @@ struct Target {
   /// run. UserError for an unknown word, DeviceError for a device that is not there.
   static Target parse(std::string_view text);
 
-  /// The words that parse() takes.
+  /// The words for processors that parse() takes.
   static std::vector<std::string> known_names();
 };
 
