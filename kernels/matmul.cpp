@@ -105,7 +105,7 @@ Tensor gemm(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions
   }
   Expr product = as_type(acc, options.transpose_a ? a(r, i) : a(i, r)) *
                  as_type(acc, options.transpose_b ? b(j, r) : b(r, j));
-  if (options.alpha == 1) return narrow(name, out, sum(product, {r}, start), t);
+  if (options.alpha == 1) return narrow(name, out, sum(product, {r}, {.start = {start}}), t);
   Tensor total = compute(name + ".acc", out, sum(product, r));
   Expr scaled = total(i, j) * imm(options.alpha, acc);
   if (start.defined()) scaled = scaled + start;

@@ -329,7 +329,7 @@ class Match {
 Expr fit(const Expr& result, Type t) {
   const auto* n = result.as<IntImm>();
   if (!n || result.type() == t) return result;
-  Expr value = int_imm(n->value, t.dtype);
+  Expr value = int_imm(wrap_int(n->value, t.dtype), t.dtype);
   return t.lanes == 1 ? value : broadcast(value, t.lanes);
 }
 

@@ -26,7 +26,8 @@ Expr adapt_literal(const Expr& literal, DType t) {
   const int64_t value = literal.as<IntImm>()->value;
   if (is_float(t)) return float_imm(static_cast<double>(value), t);
   if (is_bool(t) != is_bool(literal.dtype())) return literal;
-  return wrap_int(value, t) == value || t == DType::u64 ? int_imm(value, t) : literal;
+  return wrap_int(value, t) == value && (t != DType::u64 || value >= 0) ? int_imm(value, t)
+                                                                        : literal;
 }
 
 // Literals adapt, scalars broadcast; the two come back with one type or as they were.
@@ -77,7 +78,12 @@ Expr fold_binary(BinaryOp op, const Expr& a, const Expr& b) {
 
 Expr int_imm(int64_t value, DType t) {
   TENON_CHECK(!is_float(t), "int_imm of type {}", name(t));
-  return make_expr({t, 1}, IntImm{wrap_int(value, t)});
+  if (wrap_int(value, t) != value)
+    throw UserError(
+        fmt::format("formula error: the literal {} is outside {}, which holds {} to {}\n  try: "
+                    "wrap_int(value, t), or a wider type",
+                    value, name(t), min_int(t), max_int(t)));
+  return make_expr({t, 1}, IntImm{value});
 }
 
 Expr float_imm(double value, DType t) {
@@ -115,7 +121,7 @@ Expr unary(UnaryOp op, Expr a) {
   if (const IntImm* x = a.as<IntImm>()) {
     if (op == UnaryOp::logical_not) return bool_imm(x->value == 0);
     if (op == UnaryOp::neg)
-      return int_imm(static_cast<int64_t>(0 - static_cast<uint64_t>(x->value)), t);
+      return int_imm(wrap_int(static_cast<int64_t>(0 - static_cast<uint64_t>(x->value)), t), t);
   }
   if (const FloatImm* x = a.as<FloatImm>(); x && op == UnaryOp::neg) return float_imm(-x->value, t);
   const DType result = op == UnaryOp::is_nan ? DType::boolean : t;
@@ -148,7 +154,7 @@ Expr cast(DType t, Expr e) {
       return t == DType::f32 ? float_imm(static_cast<float>(x->value), t)
                              : float_imm(static_cast<double>(x->value), t);
     }
-    if (!is_float(t)) return int_imm(x->value, t);
+    if (!is_float(t)) return int_imm(wrap_int(x->value, t), t);
   }
   if (const FloatImm* x = e.as<FloatImm>();
       x && (t == DType::f64 || (t == DType::f32 && e.dtype() == DType::f64))) {

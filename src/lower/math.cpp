@@ -12,7 +12,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Expr op(BinaryOp o, const Expr& a, const Expr& b) { return binary(o, a, b); }
-Expr ibits(const FloatFormat& f, int64_t value) { return int_imm(value, f.bits); }
+Expr ibits(const FloatFormat& f, int64_t value) { return int_imm(wrap_int(value, f.bits), f.bits); }
 
 // 2^n for n with a normal result.
 Expr power_of_two(const FloatFormat& f, const Expr& n) {

@@ -1,5 +1,8 @@
+#include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 #include <tenon/te/te.h>
+
+#include "te/combiners.h"
 
 namespace tenon {
 namespace {
@@ -46,61 +49,117 @@ std::shared_ptr<const Combiner> best_combiner(DType t, bool maximum, bool last) 
 }
 
 std::vector<Expr> best(std::string_view word, const Expr& source, const Axis& axis, bool maximum,
-                       bool last) {
+                       bool last, const ReduceOptions& options) {
   check_reduction(word, source, {axis});
   if (is_bool(source.dtype()))
     throw UserError(fmt::format("{}: bools have no order; cast first", word));
-  const auto combiner = best_combiner(source.dtype(), maximum, last);
-  const std::vector<Expr> sources = {source, axis.var};
-  return {reduce(combiner, sources, {axis}, {}, {}, 0),
-          reduce(combiner, sources, {axis}, {}, {}, 1)};
+  return reduce_tuple(best_combiner(source.dtype(), maximum, last), {source, axis.var}, {axis},
+                      options);
+}
+
+/// The start of element n, of the combiner's type.
+Expr start_value(const Combiner& c, size_t n, Expr start, const std::vector<Axis>& axes) {
+  const DType t = c.identity[n].dtype();
+  if (start.as<IntImm>() || start.as<FloatImm>()) start = literal_as(start, t);
+  if (start.dtype() != t)
+    throw UserError(
+        fmt::format("{}: the start is {}, what is combined is {}\n  try: cast({}, start)", c.name,
+                    name(start.dtype()), name(t), name(t)));
+  for (const Axis& axis : axes)
+    if (uses_var(start, axis.var))
+      throw UserError(
+          fmt::format("{}: the start speaks of axis \"{}\", which is reduced over; there is one "
+                      "start per element of the result",
+                      c.name, axis.var.name()));
+  return start;
+}
+
+std::vector<Expr> start_values(const Combiner& c, const std::vector<Expr>& start,
+                               const std::vector<Axis>& axes) {
+  if (start.empty()) return {};
+  if (start.size() != c.identity.size())
+    throw UserError(fmt::format("{}: {} start values for {} elements", c.name, start.size(),
+                                c.identity.size()));
+  std::vector<Expr> out;
+  for (size_t n = 0; n < start.size(); ++n)
+    out.push_back(start[n].defined() ? start_value(c, n, start[n], axes) : c.identity[n]);
+  return out;
+}
+
+void check_condition(const Combiner& c, const Expr& condition) {
+  if (!condition.defined()) return;
+  if (!is_bool(condition.dtype()))
+    throw UserError(
+        fmt::format("{}: the condition is {} and not bool", c.name, name(condition.dtype())));
+  if (changes_by_identity(c))
+    throw UserError(fmt::format(
+        "{}: a point that does not count is joined as the identity ({}), and this combiner lets "
+        "that change the result\n  try: tuple_combiner over (counts, value)",
+        c.name, print(c.identity[0])));
 }
 
 }  // namespace
 
-Expr sum(Expr source, std::vector<Axis> axes, Expr start) {
+Expr sum(Expr source, std::vector<Axis> axes, const ReduceOptions& options) {
   check_reduction("sum", source, axes);
-  std::vector<Expr> init;
-  if (start.defined())
-    init.push_back(start.dtype() == source.dtype() ? start : cast(source.dtype(), start));
   const DType t = source.dtype();
-  return reduce(sum_combiner(t), {std::move(source)}, std::move(axes), std::move(init));
+  return reduce(sum_combiner(t), std::move(source), std::move(axes), options);
 }
 
-Expr prod(Expr source, std::vector<Axis> axes) {
+Expr prod(Expr source, std::vector<Axis> axes, const ReduceOptions& options) {
   check_reduction("prod", source, axes);
   const DType t = source.dtype();
-  return reduce(prod_combiner(t), {std::move(source)}, std::move(axes));
+  return reduce(prod_combiner(t), std::move(source), std::move(axes), options);
 }
 
-Expr reduce_max(Expr source, std::vector<Axis> axes) {
+Expr reduce_max(Expr source, std::vector<Axis> axes, const ReduceOptions& options) {
   check_reduction("reduce_max", source, axes);
   const DType t = source.dtype();
-  return reduce(max_combiner(t), {std::move(source)}, std::move(axes));
+  return reduce(max_combiner(t), std::move(source), std::move(axes), options);
 }
 
-Expr reduce_min(Expr source, std::vector<Axis> axes) {
+Expr reduce_min(Expr source, std::vector<Axis> axes, const ReduceOptions& options) {
   check_reduction("reduce_min", source, axes);
   const DType t = source.dtype();
-  return reduce(min_combiner(t), {std::move(source)}, std::move(axes));
+  return reduce(min_combiner(t), std::move(source), std::move(axes), options);
 }
 
-Expr any(Expr source, std::vector<Axis> axes) {
+Expr any(Expr source, std::vector<Axis> axes, const ReduceOptions& options) {
   check_reduction("any", truth("any", source), axes);
-  return reduce(any_combiner(), {std::move(source)}, std::move(axes));
+  return reduce(any_combiner(), std::move(source), std::move(axes), options);
 }
 
-Expr all(Expr source, std::vector<Axis> axes) {
+Expr all(Expr source, std::vector<Axis> axes, const ReduceOptions& options) {
   check_reduction("all", truth("all", source), axes);
-  return reduce(all_combiner(), {std::move(source)}, std::move(axes));
+  return reduce(all_combiner(), std::move(source), std::move(axes), options);
 }
 
-std::vector<Expr> arg_max(Expr source, Axis axis, bool last) {
-  return best("arg_max", source, axis, true, last);
+std::vector<Expr> arg_max(Expr source, Axis axis, bool last, const ReduceOptions& options) {
+  return best("arg_max", source, axis, true, last, options);
 }
 
-std::vector<Expr> arg_min(Expr source, Axis axis, bool last) {
-  return best("arg_min", source, axis, false, last);
+std::vector<Expr> arg_min(Expr source, Axis axis, bool last, const ReduceOptions& options) {
+  return best("arg_min", source, axis, false, last, options);
+}
+
+Expr reduce(std::shared_ptr<const Combiner> combiner, Expr source, std::vector<Axis> axes,
+            const ReduceOptions& options) {
+  return reduce_tuple(std::move(combiner), {std::move(source)}, std::move(axes), options)[0];
+}
+
+std::vector<Expr> reduce_tuple(std::shared_ptr<const Combiner> combiner, std::vector<Expr> sources,
+                               std::vector<Axis> axes, const ReduceOptions& options) {
+  if (!combiner) throw UserError("reduce: the combiner is undefined");
+  if (sources.size() != combiner->identity.size())
+    throw UserError(fmt::format("{}: {} sources for a combiner of {} elements", combiner->name,
+                                sources.size(), combiner->identity.size()));
+  for (const Expr& source : sources) check_reduction(combiner->name, source, axes);
+  check_condition(*combiner, options.condition);
+  const std::vector<Expr> init = start_values(*combiner, options.start, axes);
+  std::vector<Expr> out;
+  for (size_t n = 0; n < sources.size(); ++n)
+    out.push_back(reduce(combiner, sources, axes, init, options.condition, static_cast<int>(n)));
+  return out;
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "arith/simplify.h"
+#include "te/check_constants.h"
 
 namespace tenon {
 namespace {
@@ -138,6 +139,7 @@ Var first_unknown(const Expr& e, const std::vector<Var>& known) {
 void check_value(const std::string& name, const std::vector<Axis>& axes, const Expr& value) {
   if (!value.defined())
     throw UserError(fmt::format("compute \"{}\": the value is undefined", name));
+  check_constants(fmt::format("compute \"{}\"", name), value);
   std::vector<Var> known;
   std::vector<std::string> names;
   for (const Axis& axis : axes) {

@@ -48,7 +48,7 @@ class Grower {
   Expr leaf(DType t) {
     if (pick(4) == 0) {
       Expr literal = is_float(t) ? float_imm(static_cast<double>(pick(9)) / 2 - 2, t)
-                                 : int_imm(pick(7) - 3, t);
+                                 : int_imm(wrap_int(pick(7) - 3, t), t);
       return is_bool(t) ? broadcast_like(bool_imm(pick(2) == 0)) : broadcast_like(literal);
     }
     for (const Buffer& b : inputs_) {

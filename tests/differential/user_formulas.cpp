@@ -64,8 +64,7 @@ Case outer_product(int64_t n, int64_t rows, int64_t columns) {
 Case causal_product(int64_t n, int64_t width) {
   const Tensor a = input("A", f32, {n, n}), v = input("V", f32, {n, width});
   const Axis i("i", Expr(n)), j("j", Expr(width)), k("k", Expr(n));
-  const Tensor y =
-      compute("Y", {i, j}, reduce(sum_combiner(f32), {a(i, k) * v(k, j)}, {k}, {}, k <= i));
+  const Tensor y = compute("Y", {i, j}, sum(a(i, k) * v(k, j), {k}, {.condition = k <= i}));
   return {"causal product",
           {y},
           [=](const Inputs& in) {
@@ -83,7 +82,7 @@ Case causal_product(int64_t n, int64_t width) {
 Case running_sums(int64_t n) {
   const Tensor x = input("X", i32, {n});
   const Axis i("i", Expr(n)), k("k", Expr(n)), p("p", Expr(n)), q("q", Expr(n));
-  const Tensor y = compute("Y", {i}, reduce(sum_combiner(i32), {x(k)}, {k}, {}, k <= i));
+  const Tensor y = compute("Y", {i}, sum(x(k), {k}, {.condition = k <= i}));
   const Tensor z = compute("Z", {p}, sum(select(q > p, x(q), int_imm(0, i32)), q));
   return {"running sums",
           {y, z},
@@ -304,8 +303,8 @@ Case quantised_product(int64_t m, int64_t n, int64_t k) {
   const Tensor a = input("A", u8, {m, k}), b = constant("B", i8, {k, n}),
                start = input("S", i32, {n});
   const Axis i("i", Expr(m)), j("j", Expr(n)), r("k", Expr(k));
-  const Tensor y =
-      compute("Y", {i, j}, sum(cast(i32, a(i, r)) * cast(i32, b(r, j)), {r}, start(j)));
+  const Tensor y = compute(
+      "Y", {i, j}, sum(cast(i32, a(i, r)) * cast(i32, b(r, j)), {r}, {.start = {start(j)}}));
   return {"quantised product",
           {y},
           [=](const Inputs& in) {

@@ -89,7 +89,8 @@ Tensor matmul(Rng& rng) {
   if (rng.chance(0.3)) a = map_of(rng, "P", a);
   const Axis i("i", m), j("j", n), k("k", depth);
   Tensor c = rng.chance(0.3)
-                 ? compute("C", {i, j}, sum(a(i, k) * b(k, j), {k}, input("I", i32, {m, n})(i, j)))
+                 ? compute("C", {i, j},
+                           sum(a(i, k) * b(k, j), {k}, {.start = {input("I", i32, {m, n})(i, j)}}))
                  : compute("C", {i, j}, sum(a(i, k) * b(k, j), k));
   const int64_t after = rng.below(3);
   for (int64_t e = 0; e < after; ++e) c = map_of(rng, e == 0 ? "D" : "E", c);

@@ -19,7 +19,7 @@ Expr instantiate(const Expr& pattern, const std::map<std::string, Expr>& operand
   auto sub = [&](const Expr& part) { return instantiate(part, operands, t); };
   if (const auto* v = pattern.as<VarRef>()) return operands.at(v->var.name());
   if (const auto* n = pattern.as<IntImm>()) {
-    return is_bool(pattern.dtype()) ? pattern : int_imm(n->value, t);
+    return is_bool(pattern.dtype()) ? pattern : int_imm(wrap_int(n->value, t), t);
   }
   if (const auto* n = pattern.as<Binary>()) {
     Expr a = sub(n->a), b = sub(n->b);
@@ -45,7 +45,7 @@ struct Instance {
       const std::string& name = w.var.name();
       switch (w.kind) {
         case Wildcard::constant:
-          operands[name] = int_imm(rng.between(-9, 9), t);
+          operands[name] = int_imm(wrap_int(rng.between(-9, 9), t), t);
           break;
         case Wildcard::boolean:
           variable(name, boolean);

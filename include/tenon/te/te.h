@@ -2,6 +2,8 @@
 #include <tenon/ir/ops.h>
 #include <tenon/ir/program.h>
 
+#include <functional>
+
 namespace tenon {
 
 /// How a tensor is computed: for every point of `axes`, element e is values[e] (one per output of a
@@ -58,20 +60,59 @@ Tensor compute(std::string name, std::vector<Axis> axes, Expr value);
 std::vector<Tensor> compute_tuple(std::string name, std::vector<Axis> axes,
                                   std::vector<Expr> values);
 
-/// Reductions over one or more axes, with the combiner's identity as start unless `start` is given.
-Expr sum(Expr source, std::vector<Axis> axes, Expr start = {});
-Expr prod(Expr source, std::vector<Axis> axes);
-Expr reduce_max(Expr source, std::vector<Axis> axes);
-Expr reduce_min(Expr source, std::vector<Axis> axes);
-Expr any(Expr source, std::vector<Axis> axes);
-Expr all(Expr source, std::vector<Axis> axes);
+/// What a reduction starts from, and which of its points count.
+struct ReduceOptions {
+  /// One value per element of the tuple, over the axes of the result; a literal takes the
+  /// combiner's type. Empty, or an undefined element: the identity.
+  std::vector<Expr> start = {};
+  /// A bool over all axes in force; points where it is false read nothing and change nothing.
+  Expr condition = {};
+};
+
+/// Reductions over one or more axes. UserError for: no axis, an axis twice, a start that speaks of
+/// the axes or has another type than what is combined.
+Expr sum(Expr source, std::vector<Axis> axes, const ReduceOptions& options = {});
+Expr prod(Expr source, std::vector<Axis> axes, const ReduceOptions& options = {});
+Expr reduce_max(Expr source, std::vector<Axis> axes, const ReduceOptions& options = {});
+Expr reduce_min(Expr source, std::vector<Axis> axes, const ReduceOptions& options = {});
+Expr any(Expr source, std::vector<Axis> axes, const ReduceOptions& options = {});
+Expr all(Expr source, std::vector<Axis> axes, const ReduceOptions& options = {});
 /// The pair {best value, its i64 index along `axis`}; ties go to the lowest index, or to the
 /// highest with `last`. A NaN counts as better than every number.
-std::vector<Expr> arg_max(Expr source, Axis axis, bool last = false);
-std::vector<Expr> arg_min(Expr source, Axis axis, bool last = false);
+std::vector<Expr> arg_max(Expr source, Axis axis, bool last = false,
+                          const ReduceOptions& options = {});
+std::vector<Expr> arg_min(Expr source, Axis axis, bool last = false,
+                          const ReduceOptions& options = {});
 inline Expr sum(Expr source, Axis axis) {
   return sum(std::move(source), std::vector<Axis>{std::move(axis)});
 }
+
+/// Whether partial results may be joined in any order and grouping. With `no` a reduction is the
+/// left fold over its points, the last axis fastest, from the start: steps that would change that
+/// order are refused.
+enum class Commutes : uint8_t { no, yes };
+
+using JoinFn = std::function<Expr(Expr lhs, Expr rhs)>;
+using JoinTupleFn =
+    std::function<std::vector<Expr>(const std::vector<Expr>& lhs, const std::vector<Expr>& rhs)>;
+
+/// A combiner of one's own: `join` gives lhs joined with rhs, `identity` is a literal of the
+/// element type with join(identity, x) = x. For tuples one literal per element.
+///   combiner("gcd_like", int_imm(0, i32), [](Expr a, Expr b) { return ...; }, Commutes::yes)
+/// UserError for: a result of another type or number, a variable or tensor from outside, an
+/// identity that is no literal; with Commutes::yes also for an identity that changes a number it is
+/// joined with and for operands that may not change places, as far as trying some shows it.
+std::shared_ptr<const Combiner> combiner(std::string name, Expr identity, const JoinFn& join,
+                                         Commutes commutes);
+std::shared_ptr<const Combiner> tuple_combiner(std::string name, std::vector<Expr> identity,
+                                               const JoinTupleFn& join, Commutes commutes);
+
+/// A reduction by any combiner; for tuples one expression per element, all of one reduction. A
+/// condition needs join(x, identity) = x.
+Expr reduce(std::shared_ptr<const Combiner> combiner, Expr source, std::vector<Axis> axes,
+            const ReduceOptions& options = {});
+std::vector<Expr> reduce_tuple(std::shared_ptr<const Combiner> combiner, std::vector<Expr> sources,
+                               std::vector<Axis> axes, const ReduceOptions& options = {});
 
 /// The *unscheduled* loop tree: every tensor the outputs need, each once, producers first, each
 /// stage under its own serial loops (spatial in axis order, then reduce). A Reduce inside a larger

@@ -55,7 +55,7 @@ TEST_CASE("a matmul is one stage under its own serial loops") {
 TEST_CASE("a given start replaces the identity") {
   Tensor A = input("A", i32, {7});
   Axis k("k", 7);
-  Program p = make_program("f", {compute("s", {}, sum(A(k), {k}, 10))});
+  Program p = make_program("f", {compute("s", {}, sum(A(k), {k}, {.start = {10}}))});
   auto paths = stage_paths(p.body);
   CHECK(as_int(paths[0].stage->init[0]) == 10);
   CHECK(paths[0].stage->init[0].dtype() == i32);
@@ -172,7 +172,7 @@ TEST_CASE("a read that is outside for certain is refused where it is written") {
   CHECK_THROWS_WITH(compute("y", {i}, sum(x(i + k), k)), Contains("runs over [0, 9]"));
   CHECK_NOTHROW(compute("y", {i}, select(i > 0, x(i - 1), 0.0)));
   CHECK_NOTHROW(compute("y", {j}, x(min(j, 7))));
-  CHECK_NOTHROW(compute("y", {i}, reduce(sum_combiner(f32), {x(i + k)}, {k}, {}, i + k < 8)));
+  CHECK_NOTHROW(compute("y", {i}, sum(x(i + k), {k}, {.condition = i + k < 8})));
   CHECK_NOTHROW(compute("y", {j, none}, x(j)));
 }
 
