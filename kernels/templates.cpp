@@ -34,9 +34,20 @@ Reductions count_reductions(const Program& program) {
   return r;
 }
 
+/// Scans and scatters, of which no template but the generic one knows anything.
+bool keeps_order(const Program& program) {
+  for (const StagePath& path : stage_paths(program.body)) {
+    if (path.stage->combiner && path.stage->init.empty()) return true;
+    for (const AxisBinding& b : path.stage->axes)
+      if (b.kind == AxisKind::sequential) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<NamedTemplate> templates_for(const Program& program, const Target&) {
+  if (keeps_order(program)) return {{"generic", generic_template}};
   std::vector<NamedTemplate> list;
   const Reductions r = count_reductions(program);
   const std::string anchor = roles(program).anchor;

@@ -144,6 +144,9 @@ class Verifier {
          fmt::format("loop {} is not over i64", name));
     need((loop.mark == LoopMark::tensorize) == (loop.intrinsic != nullptr),
          fmt::format("loop {} is marked tensorize without an intrinsic, or the reverse", name));
+    need(loop.kind != AxisKind::sequential || loop.mark == LoopMark::serial ||
+             loop.mark == LoopMark::unroll,
+         fmt::format("loop {} runs along a scan and is marked {}", name, tenon::name(loop.mark)));
     if (form_ == Form::LoopTree) {
       need(is_const(loop.min, 0), fmt::format("loop {} does not start at 0", name));
     } else {
@@ -214,8 +217,9 @@ class Verifier {
     check_guard(stage.spatial_guard);
     check_guard(stage.reduce_guard);
     std::set<const VarNode*> spatial = axis_vars(stage, false), all = axis_vars(stage, true);
+    const bool started_elsewhere = stage.combiner && stage.init.empty();  // a scatter may be so
     for (const Expr& index : stage.indices) {
-      check_expr(index, spatial);
+      check_expr(index, started_elsewhere ? all : spatial);
       need(index.type() == Type{i64, 1}, fmt::format("index {} is not a scalar i64", print(index)));
     }
     for (const Buffer& b : stage.outputs) write(b, stage.indices);

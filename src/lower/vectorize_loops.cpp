@@ -96,6 +96,8 @@ Stmt Vectorizer::loop(const For& n, const LaneContext& c) {
           "it is a reduction loop: its iterations write the same elements\n  try: rfactor it, or "
           "vectorize a spatial loop");
     }
+    if (n.kind == AxisKind::sequential)
+      refuse(own, "it runs along a scan: each iteration needs the one before");
     return n.intrinsic ? tensor_loop(n) : chunks(n);
   }
   For out = n;

@@ -213,6 +213,7 @@ Program CacheRead::apply(const Program& program, const Target& target) const {
   renamed.emplace(from, copy);
   out.body = replace_stage(program.body, stage, [&](const Stage& s) {
     Stage reader = s;
+    for (Expr& e : reader.indices) e = replace_buffers(e, renamed);
     for (Expr& e : reader.values) e = replace_buffers(e, renamed);
     if (with_init)
       for (Expr& e : reader.init) e = replace_buffers(e, renamed);

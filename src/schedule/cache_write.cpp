@@ -95,9 +95,7 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
       std::count_if(old.axes.begin(), old.axes.end(), [](const AxisBinding& b) {
         return b.kind == AxisKind::spatial;
       }) != static_cast<int64_t>(old.indices.size()))
-    refuse(Rule::cache_write_indices,
-           fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage), {},
-           mark);
+    refuse(Rule::cache_write_indices, why_not_indexed(old), {}, mark);
   check_scope(target, scope, mark);
   LoopBox box = exact_box(path, first);
   Simplifier math = math_for(path);

@@ -16,6 +16,7 @@ int64_t count_nodes(const Stage& stage) {
     ++nodes;
     return true;
   };
+  for (const Expr& e : stage.indices) walk(e, count);
   for (const Expr& e : stage.values) walk(e, count);
   for (const Expr& e : stage.init) walk(e, count);
   return nodes;
@@ -24,7 +25,8 @@ int64_t count_nodes(const Stage& stage) {
 void check_producer(const Program& program, const Stage& stage) {
   if (stage.combiner)
     refuse(Rule::inline_reduction,
-           fmt::format("stage \"{}\" is a reduction; only a map can be inlined", stage.name),
+           fmt::format("stage \"{}\" is a {}; only a map can be inlined", stage.name,
+                       is_scatter(stage) ? "scatter" : "reduction"),
            "compute it at a loop of its reader");
   for (const Buffer& b : stage.outputs) {
     if (is_output(program, b))
@@ -36,10 +38,8 @@ void check_producer(const Program& program, const Stage& stage) {
                          stage.name));
   }
   if (!indexed_by_axes(stage) || stage.indices.size() != stage.axes.size())
-    refuse(
-        Rule::inline_indices,
-        fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name),
-        "inline before the stages that caches make");
+    refuse(Rule::inline_indices, why_not_indexed(stage),
+           "inline before the stages that caches make");
 }
 
 /// Every reader comes after the stage; one before it reads what an earlier iteration of a common
@@ -69,6 +69,7 @@ Stage inlined(const Stage& reader, const Stage& producer) {
     return substitute(producer.values[static_cast<size_t>(found - producer.outputs.begin())], at);
   };
   Stage out = reader;
+  for (Expr& e : out.indices) e = rewrite(e, expand);
   for (Expr& e : out.values) e = rewrite(e, expand);
   for (Expr& e : out.init) e = rewrite(e, expand);
   return out;

@@ -35,6 +35,7 @@ std::vector<Access> accesses_of(const Stage& stage) {
     if (const Load* l = e.as<Load>()) out.push_back({l->buffer, false, bound(l->indices)});
     return true;
   };
+  for (const Expr& e : stage.indices) walk(e, look);
   for (const Expr& e : stage.values) walk(e, look);
   for (const Expr& e : stage.init) walk(e, look);
   return out;
@@ -205,7 +206,7 @@ class LoopTest {
   }
 
   bool accumulates(const Party& p, const Party& q) const {
-    return p.stage == q.stage && p.stage->combiner && binds_reduce(*p.stage, loop_.var);
+    return p.stage == q.stage && binds_reduce(*p.stage, loop_.var);
   }
 
   bool separate(const Party& p, const Access& a, const Party& q, const Access& b) const {

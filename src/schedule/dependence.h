@@ -10,8 +10,8 @@ enum class Accumulation : uint8_t { conflicts, allowed };
 /// Can two different iterations of the loop at `path.loops[at]`, at one iteration of the loops
 /// outside it, touch a common element that one of them writes? In words why that cannot be
 /// excluded, or nothing when it is proved impossible. Buffers allocated inside the loop are private
-/// to an iteration. With Accumulation::allowed a reduction over this loop does not conflict with
-/// itself; the caller sees to the order where its combiner does not commute.
+/// to an iteration. With Accumulation::allowed a reduction or scan over this loop does not conflict
+/// with itself; the caller sees to the order where its combiner does not commute and of scans.
 std::optional<std::string> conflict_between_iterations(const StagePath& path, size_t at,
                                                        Accumulation accumulation);
 

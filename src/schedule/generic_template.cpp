@@ -31,7 +31,9 @@ Cost cost_of(const Stage& stage) {
 /// How often the reader loads from the producer for each of the producer's points, at least.
 int64_t loads_per_point(const Program& program, const Stage& producer, const Stage& reader) {
   int64_t loads = 0;
-  for (const Expr& e : reader.values)
+  std::vector<Expr> all = reader.values;
+  all.insert(all.end(), reader.indices.begin(), reader.indices.end());
+  for (const Expr& e : all)
     walk(e, [&](const Expr& part) {
       const Load* l = part.as<Load>();
       loads += l && writes(producer, l->buffer) ? 1 : 0;

@@ -3,6 +3,25 @@
 #include "schedule/dependence.h"
 
 namespace tenon {
+namespace {
+
+/// What the iterations of a loop over a reduce or sequential axis have to do with each other.
+std::string bound_together(const Stage& stage, const Var& loop) {
+  if (!stage.combiner)
+    return fmt::format(
+        "loop \"{}\" runs along the scan of stage \"{}\": each iteration needs the one before",
+        loop.name(), stage.name);
+  if (is_scatter(stage))
+    return fmt::format(
+        "loop \"{}\" runs over the sources of scatter \"{}\": two iterations may meet in one "
+        "element",
+        loop.name(), stage.name);
+  return fmt::format(
+      "loop \"{}\" is a reduction loop of stage \"{}\": its iterations combine into one element",
+      loop.name(), stage.name);
+}
+
+}  // namespace
 
 Program with_mark(const Program& program, const Var& loop, LoopMark mark) {
   Program out = program;
@@ -27,14 +46,15 @@ void check_iterations(const StagePath& path, size_t at, std::string_view primiti
   const std::string mark = full_name(path, at);
   for (const StagePath& p : stage_paths(loop.body))
     if (binds_reduce(*p.stage, loop.var))
-      refuse(Rule::iterations_reduce,
-             fmt::format("loop \"{}\" is a reduction loop of stage \"{}\": its iterations combine "
-                         "into one element; "
-                         "{} needs a spatial loop",
-                         loop.var.name(), p.stage->name, primitive),
-             fmt::format("{} of a spatial loop, or rfactor({}, \"{}\") first, which makes it one",
-                         primitive, p.stage->name, loop.var.name()),
-             mark);
+      refuse(
+          Rule::iterations_reduce,
+          fmt::format("{}; {} needs a spatial loop", bound_together(*p.stage, loop.var), primitive),
+          p.stage->combiner && !is_scatter(*p.stage)
+              ? fmt::format(
+                    "{} of a spatial loop, or rfactor({}, \"{}\") first, which makes it one",
+                    primitive, p.stage->name, loop.var.name())
+              : fmt::format("{} of a spatial loop", primitive),
+          mark);
   if (auto why = conflict_between_iterations(path, at, Accumulation::conflicts))
     refuse(Rule::iterations_meet,
            fmt::format("{}; {} needs independent iterations", *why, primitive), {}, mark);

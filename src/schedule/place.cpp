@@ -60,6 +60,18 @@ bool indexed_by_axes(const Stage& stage) {
   return true;
 }
 
+std::string why_not_indexed(const Stage& stage) {
+  for (const AxisBinding& b : stage.axes)
+    if (b.kind == AxisKind::sequential)
+      return fmt::format("stage \"{}\" is a scan along \"{}\": an element needs the one before it",
+                         stage.name, b.axis.var.name());
+  if (is_scatter(stage))
+    return fmt::format(
+        "stage \"{}\" is a scatter: which elements it writes is known only when it runs",
+        stage.name);
+  return fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name);
+}
+
 std::vector<StagePath> readers_of(const Program& program, const Buffer& buffer) {
   std::vector<StagePath> out;
   for (StagePath& p : stage_paths(program.body))

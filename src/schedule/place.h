@@ -16,6 +16,8 @@ void check_not_vectorized(const StagePath& path, size_t at, std::string_view wha
 
 /// Are the stage's indices its spatial axes, each once, one per dimension? (Extra axes may follow.)
 bool indexed_by_axes(const Stage& stage);
+/// Why not, in words: a scan, a scatter, or a stage that a cache made.
+std::string why_not_indexed(const Stage& stage);
 
 /// Paths of the stages that read / write the buffer, in program order.
 std::vector<StagePath> readers_of(const Program& program, const Buffer& buffer);

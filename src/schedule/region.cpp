@@ -74,6 +74,7 @@ std::vector<std::vector<Expr>> loads_of(const Stage& stage, const Buffer& buffer
     if (l && l->buffer == buffer) out.push_back(over_loops(stage, l->indices));
     return true;
   };
+  for (const Expr& e : stage.indices) walk(e, look);
   for (const Expr& e : stage.values) walk(e, look);
   if (with_init)
     for (const Expr& e : stage.init) walk(e, look);
@@ -242,7 +243,7 @@ LoopBox exact_box(const StagePath& path, size_t first_inside) {
                       "it in one iteration is not known",
                       d, stage.outputs[0]->name, print(stage.outputs[0]->shape[d]), stage.name),
           "do it at a loop outside all loops of that dimension");
-    if (form.overflow) radix.fail(d);
+    if (form.overflow || is_scatter(stage)) radix.fail(d);
     box.dims.push_back({split.outer, int_imm(radix.extent(d, split.inner)), false});
     for (GuardUse& g : guards) g.used = g.used || keeps_in_domain(g, form, *size);
   }

@@ -29,11 +29,11 @@ void check_nest(const StagePath& path, size_t first, size_t last) {
              full_name(path, n + 1));
 }
 
-/// The loops that run a reduction with an ordered combiner keep their order.
+/// The loops that run a reduction with an ordered combiner, or a scan, keep their order.
 void check_ordered(const StagePath& path, const std::vector<const For*>& before,
                    const std::vector<const For*>& after) {
   for (const StagePath& p : stage_paths(before.back()->body)) {
-    if (!p.stage->combiner || p.stage->combiner->commutative) continue;
+    if (p.stage->combiner && p.stage->combiner->commutative) continue;
     std::vector<const For*> reduce_before, reduce_after;
     for (const For* l : before)
       if (binds_reduce(*p.stage, l->var)) reduce_before.push_back(l);
@@ -41,9 +41,12 @@ void check_ordered(const StagePath& path, const std::vector<const For*>& before,
       if (binds_reduce(*p.stage, l->var)) reduce_after.push_back(l);
     if (reduce_before != reduce_after)
       refuse(Rule::reorder_ordered,
-             fmt::format("combiner \"{}\" of stage \"{}\" does not commute; its reduction loops "
-                         "keep their order",
-                         p.stage->combiner->name, p.stage->name),
+             p.stage->combiner
+                 ? fmt::format("combiner \"{}\" of stage \"{}\" does not commute; its reduction "
+                               "loops keep their order",
+                               p.stage->combiner->name, p.stage->name)
+                 : fmt::format("stage \"{}\" is a scan; the loops along it keep their order",
+                               p.stage->name),
              {}, path.stage->name + ":" + reduce_before[0]->var.name());
   }
 }

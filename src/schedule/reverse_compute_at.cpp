@@ -129,7 +129,8 @@ class Mover {
                fmt::format("loop \"{}\" outside may be empty, and then \"{}\" would not run",
                            loop.var.name(), name()),
                "choose a loop outside it", mark());
-      const bool spatial = binds(*writer.stage, loop.var) && !binds_reduce(*writer.stage, loop.var);
+      const bool combines = writer.stage->combiner && binds_reduce(*writer.stage, loop.var);
+      const bool spatial = binds(*writer.stage, loop.var) && !combines;
       if (spatial) {
         if (auto why = conflict_on_buffer(writer, n, buffer))
           refuse(Rule::reverse_meet, *why, "choose another loop", mark());
@@ -243,10 +244,7 @@ std::vector<size_t> check_consumer(const Program& program, const StagePath& cons
                                    const StagePath& at_path) {
   const Stage& stage = *consumer.stage;
   std::vector<size_t> order = check_plain(consumer, "reverse_compute_at");
-  if (!indexed_by_axes(stage))
-    refuse(
-        Rule::reverse_indices,
-        fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension", stage.name));
+  if (!indexed_by_axes(stage)) refuse(Rule::reverse_indices, why_not_indexed(stage));
   if (stage.combiner && stage.init.empty())
     refuse(Rule::reverse_init, fmt::format("the init of \"{}\" is a stage of its own", stage.name),
            "reverse_compute_at before decompose_reduction");

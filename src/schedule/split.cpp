@@ -6,12 +6,12 @@ namespace tenon {
 namespace {
 
 /// Adds the condition to the guard that the loop concerns: reduce_guard of stages whose reduction
-/// it runs, else spatial_guard.
+/// it runs, else spatial_guard (also of a scan, which has no init to run where the guard fails).
 Stmt add_guard(const Stmt& body, const std::vector<Var>& loops, const Expr& condition) {
   return map_stages(body, [&](const Stage& stage) {
     Stage out = stage;
     bool reduce = false;
-    for (const Var& v : loops) reduce = reduce || binds_reduce(stage, v);
+    for (const Var& v : loops) reduce = reduce || (stage.combiner && binds_reduce(stage, v));
     Expr& guard = reduce ? out.reduce_guard : out.spatial_guard;
     guard = both(guard, condition);
     return out;

@@ -65,6 +65,14 @@ bool binds(const Stage& stage, const Var& loop) {
                      [&](const AxisBinding& b) { return uses_var(b.value, loop); });
 }
 
+bool is_scatter(const Stage& stage) {
+  return std::any_of(stage.axes.begin(), stage.axes.end(), [&](const AxisBinding& b) {
+    return b.kind == AxisKind::reduce &&
+           std::any_of(stage.indices.begin(), stage.indices.end(),
+                       [&](const Expr& e) { return uses_var(e, b.axis.var); });
+  });
+}
+
 std::vector<Buffer> inputs_of(const Stage& stage) {
   std::vector<Buffer> out;
   auto look = [&](const Expr& e) {
@@ -72,6 +80,7 @@ std::vector<Buffer> inputs_of(const Stage& stage) {
     if (l && std::find(out.begin(), out.end(), l->buffer) == out.end()) out.push_back(l->buffer);
     return true;
   };
+  for (const Expr& e : stage.indices) walk(e, look);
   for (const Expr& e : stage.values) walk(e, look);
   for (const Expr& e : stage.init) walk(e, look);
   return out;

@@ -23,8 +23,11 @@ size_t find_loop(const StagePath& path, const std::string& loop);
 
 std::string full_name(const StagePath& path, size_t loop);
 
+/// A reduce axis, or the axis of a scan.
 bool binds_reduce(const Stage& stage, const Var& loop);
 bool binds(const Stage& stage, const Var& loop);
+/// Do the indices speak of reduce axes, so that iterations of their loops may meet in an element?
+bool is_scatter(const Stage& stage);
 /// Reads the buffer in a value, an init or an index.
 bool reads(const Stage& stage, const Buffer& buffer);
 bool writes(const Stage& stage, const Buffer& buffer);

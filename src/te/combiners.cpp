@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "te/check_constants.h"
+#include "te/checks.h"
 
 namespace tenon {
 namespace {

@@ -2,8 +2,10 @@
 #include <tenon/support/error.h>
 #include <tenon/te/te.h>
 
+#include <algorithm>
 #include <set>
 
+#include "te/formula.h"
 #include "te/nest.h"
 
 namespace tenon {
@@ -54,6 +56,11 @@ class ProgramBuilder {
   /// Adds the stages of `f` after those of everything it reads.
   void add(const std::shared_ptr<const Formula>& f) {
     if (!done_.insert(f.get()).second) return;
+    for (const Buffer& b : f->previous) previous_.insert(b.get());
+    if (f->scatter) {
+      for (const Expr& e : f->scatter->start) add_producers(e);
+      for (const Expr& e : f->scatter->indices) add_producers(e);
+    }
     for (const Expr& value : f->values) add_producers(value);
     add_formula(*f);
   }
@@ -92,7 +99,7 @@ class ProgramBuilder {
   }
 
   void add_buffer(const Buffer& b) {
-    if (buffers_.count(b)) return;
+    if (buffers_.count(b) || previous_.count(b.get())) return;
     const bool outside = !b->origin || b->origin->role != ParamRole::output;
     if (!outside) return add(b->origin);
     Buffer own(unique(b->name), b->dtype, b->shape);
@@ -102,21 +109,94 @@ class ProgramBuilder {
 
   void add_formula(const Formula& f) {
     const std::string name = unique(f.name);
-    const Reduce* whole = whole_reduction(f);
     formula_name_ = name;
     pulled_.clear();
     next_pulled_ = 0;
+    if (f.scatter) return add_scatter(f, name);
+    const Reduce* whole = whole_reduction(f);
     Stage stage;
     stage.name = name;
     if (whole) {
       stage = reduction(name, *whole, f.axes, {});
     } else {
       for (const Axis& axis : f.axes) stage.axes.push_back({axis, AxisKind::spatial, {}});
+      if (f.along) stage.axes[*f.along].kind = AxisKind::sequential;
       for (const Expr& value : f.values) stage.values.push_back(pull_out(value, f.axes, {}));
     }
     for (const Axis& axis : f.axes) stage.indices.push_back(axis.var);
     for (size_t n = 0; n < f.values.size(); ++n) stage.outputs.push_back(output(f, n, name));
+    for (size_t n = 0; n < f.previous.size(); ++n)
+      buffers_.emplace(f.previous[n], stage.outputs[n]);
     add_stage(std::move(stage));
+  }
+
+  /// Two stages: NAME.init starts all elements, NAME joins the parts.
+  void add_scatter(const Formula& f, const std::string& name) {
+    const bool empty = std::any_of(f.axes.begin(), f.axes.end(),
+                                   [](const Axis& axis) { return is_const(axis.extent, 0); });
+    Stage start;
+    start.name = empty ? name : unique(name + ".init");
+    for (const Axis& axis : f.axes) {
+      start.axes.push_back({axis, AxisKind::spatial, {}});
+      start.indices.push_back(axis.var);
+    }
+    for (const Expr& e : f.scatter->start) start.values.push_back(pull_out(e, f.axes, {}));
+    for (size_t n = 0; n < f.values.size(); ++n) start.outputs.push_back(output(f, n, name));
+    Stage parts = scatter_parts(f, name);
+    parts.outputs = start.outputs;
+    add_stage(std::move(start));
+    if (!empty) add_stage(std::move(parts));
+  }
+
+  /// Everything of the second stage but its outputs. An index that may leave its dimension is kept
+  /// inside, and its point joins the identity.
+  Stage scatter_parts(const Formula& f, const std::string& name) {
+    const ScatterInto& into = *f.scatter;
+    Stage stage;
+    stage.name = name;
+    Expr inside;
+    for (size_t d = 0; d < into.indices.size(); ++d) {
+      const Expr index = pull_out(into.indices[d], into.sources, {});
+      const Expr& extent = f.axes[d].extent;
+      if (stays_inside(into.indices[d], extent, into.sources)) {
+        stage.indices.push_back(index);
+        continue;
+      }
+      inside = both(inside, index >= int_imm(0) && index < extent);
+      stage.indices.push_back(max(min(index, extent - int_imm(1)), int_imm(0)));
+      if (!as_int(extent)) stage.reduce_guard = both(stage.reduce_guard, extent > int_imm(0));
+    }
+    for (size_t n = 0; n < f.values.size(); ++n) {
+      const Expr value = pull_out(f.values[n], into.sources, inside);
+      stage.values.push_back(inside.defined() ? select(inside, value, into.combiner->identity[n])
+                                              : value);
+    }
+    stage.combiner = into.combiner;
+    const std::vector<Axis> own = own_dimensions(stage.indices, into.sources);
+    for (const Axis& axis : own) stage.axes.push_back({axis, AxisKind::spatial, {}});
+    for (const Axis& axis : into.sources)
+      if (!among(own, axis)) stage.axes.push_back({axis, AxisKind::reduce, {}});
+    return stage;
+  }
+
+  static bool among(const std::vector<Axis>& axes, const Axis& axis) {
+    return std::any_of(axes.begin(), axes.end(),
+                       [&](const Axis& a) { return a.var.same_as(axis.var); });
+  }
+
+  /// The sources that alone are one of the indices and occur in no other: each of their points has
+  /// elements of its own.
+  static std::vector<Axis> own_dimensions(const std::vector<Expr>& indices,
+                                          const std::vector<Axis>& sources) {
+    std::vector<Axis> out;
+    for (const Expr& index : indices) {
+      const VarRef* ref = index.as<VarRef>();
+      const auto uses = [&](const Expr& e) { return uses_var(e, ref->var); };
+      if (!ref || std::count_if(indices.begin(), indices.end(), uses) != 1) continue;
+      for (const Axis& axis : sources)
+        if (axis.var.same_as(ref->var)) out.push_back(axis);
+    }
+    return out;
   }
 
   /// The program's buffer for element n of a formula; allocated unless it is an output.
@@ -135,6 +215,7 @@ class ProgramBuilder {
   void add_stage(Stage stage) {
     for (Expr& e : stage.values) e = replace_buffers(e, buffers_);
     for (Expr& e : stage.init) e = replace_buffers(e, buffers_);
+    for (Expr& e : stage.indices) e = replace_buffers(e, buffers_);
     stages_.push_back(nest(std::move(stage)));
   }
 
@@ -223,6 +304,7 @@ class ProgramBuilder {
 
   std::set<const BufferNode*> outputs_;
   std::set<const Formula*> done_;
+  std::set<const BufferNode*> previous_;  // how scans read themselves; asked for membership only
   std::set<std::string> names_;
   BufferMap buffers_;
   std::vector<Param> inputs_;

@@ -244,7 +244,7 @@ class Merger {
     for (Expr& e : s.values) e = change(e);
     for (Expr& e : s.init) e = change(e);
     s.indices = indices_for(s.outputs[0], s.indices);
-    for (Expr& e : s.indices) e = substitute(e, values);
+    for (Expr& e : s.indices) e = change(e);
     for (Buffer& b : s.outputs) b = own[number(b)];
     return s;
   }

@@ -97,17 +97,63 @@ Tensor matmul(Rng& rng) {
   return c;
 }
 
-Expr any_reduction(Rng& rng, const Expr& e, const std::vector<Axis>& axes) {
-  switch (rng.below(4)) {
+/// A fold whose value tells the order of its points.
+std::shared_ptr<const Combiner> ordered(Rng& rng) {
+  if (rng.chance(0.5))
+    return combiner(
+        "keep_later", int_imm(0, i32), [](Expr, Expr later) { return later; }, Commutes::no);
+  return combiner(
+      "digits", int_imm(0, i32), [](Expr a, Expr b) { return a * int_imm(3, i32) + b; },
+      Commutes::no);
+}
+
+std::shared_ptr<const Combiner> exclusive_or() {
+  return combiner(
+      "xor", int_imm(0, i32), [](Expr a, Expr b) { return binary(BinaryOp::bit_xor, a, b); },
+      Commutes::yes);
+}
+
+Expr any_reduction(Rng& rng, const Expr& e, const std::vector<Axis>& axes,
+                   const ReduceOptions& options = {}) {
+  switch (rng.below(6)) {
     case 0:
-      return reduce_max(e, axes);
+      return reduce_max(e, axes, options);
     case 1:
-      return reduce_min(e, axes);
+      return reduce_min(e, axes, options);
     case 2:
-      return prod(e, axes);
+      return prod(e, axes, options);
+    case 3:
+      return reduce(exclusive_or(), e, axes, options);
     default:
-      return sum(e, axes);
+      return sum(e, axes, options);
   }
+}
+
+/// Several reduced axes, a start from a tensor, points that do not count, folds in order, tuples.
+Tensor folds(Rng& rng) {
+  const int64_t m = size(rng), n = small(rng), q = size(rng);
+  const Tensor x = input("X", i32, {m, n, q});
+  const Axis i("i", m), j("j", n), k("k", q);
+  const std::vector<Axis> over = {j, k};
+  ReduceOptions options;
+  if (rng.chance(0.5)) options.start = {input("I", i32, {m})(i)};
+  if (rng.chance(0.4)) return compute("F", {i}, reduce(ordered(rng), x(i, j, k), over, options));
+  if (rng.chance(0.5)) options.condition = Expr(k) <= Expr(i) + Expr(j);
+  if (rng.chance(0.6)) {
+    const Tensor f = compute("F", {i}, any_reduction(rng, x(i, j, k), over, options));
+    return rng.chance(0.5) ? f : map_of(rng, "D", f);
+  }
+  options.start.clear();
+  const auto extremes = tuple_combiner(
+      "extremes", {int_imm(min_int(i32), i32), int_imm(0, i32)},
+      [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+        return std::vector<Expr>{max(a[0], b[0]), a[1] + b[1]};
+      },
+      Commutes::yes);
+  const auto f =
+      compute_tuple("F", {i}, reduce_tuple(extremes, {x(i, j, k), x(i, j, k)}, over, options));
+  const Axis y("y", m);
+  return compute("D", {y}, mix(rng, f[0](y), f[1](y)));
 }
 
 /// A row reduction that a map or another reduction over the rows reads.
@@ -136,6 +182,59 @@ Tensor gather(Rng& rng) {
   Tensor g = compute("G", {i, j}, x(cast(i64, idx(i)), j));
   if (rng.chance(0.5)) g = map_of(rng, "D", g);
   return g;
+}
+
+/// Parts that go where a tensor says, some of them outside; a start from a tensor or a number;
+/// folds that commute and, where no part is dropped, one that does not.
+Tensor scattered(Rng& rng) {
+  const int64_t rows = size(rng), count = size(rng), n = small(rng);
+  const Tensor x = input("X", i32, {count, n});
+  Tensor at = input("idx", i32, {count});
+  if (rng.chance(0.3)) {
+    const Axis a("a", count);
+    at = compute("B", {a}, at(a) - int_imm(1, i32));
+  }
+  const Axis r("r", rows), c("c", n), i("i", count), j("j", n);
+  const Expr start = rng.chance(0.5) ? input("I", i32, {rows, n})(r, c) : int_imm(0, i32);
+  const Tensor source = rng.chance(0.3) ? map_of(rng, "P", x) : x;
+  const Expr value = source(i, j);
+  Tensor s;
+  if (rng.chance(0.3)) {
+    s = scatter("S", {r, c}, start, {i, j}, {floor_mod(at(i), int_imm(rows, i32)), j}, value,
+                ordered(rng));
+  } else if (rng.chance(0.5)) {
+    s = scatter("S", {r, c}, start, {i, j}, {at(i), j}, value,
+                rng.chance(0.5) ? exclusive_or() : nullptr);
+  } else {
+    s = scatter("S", {r, c}, start, {i, j}, {at(i), Expr(c.extent) - Expr(j) - int_imm(1)}, value,
+                max_combiner(i32));
+  }
+  return rng.chance(0.5) ? s : map_of(rng, "D", s);
+}
+
+/// Sums, recurrences and pairs of states along one axis of several.
+Tensor scanned(Rng& rng) {
+  std::vector<int64_t> shape;
+  const int64_t rank = rng.between(1, 3);
+  for (int64_t d = 0; d < rank; ++d) shape.push_back(rank == 3 ? small(rng) : size(rng));
+  Tensor x = input("X", i32, shape);
+  if (rng.chance(0.4)) x = map_of(rng, "P", x);
+  const std::vector<Axis> axes = axes_of(shape);
+  const Axis along = axes[static_cast<size_t>(rng.below(rank))];
+  const Expr here = x.at(indices_of(axes));
+  Tensor s;
+  if (rng.chance(0.3)) {
+    const auto pair =
+        scan_tuple("S", axes, along, {here, int_imm(1, i32)}, [&](const std::vector<Expr>& before) {
+          return std::vector<Expr>{before[1] + here, max(before[0], before[1]) - here};
+        });
+    const std::vector<Axis> own = axes_of(shape);
+    s = compute("Q", own, pair[0].at(indices_of(own)) - pair[1].at(indices_of(own)));
+  } else {
+    s = scan("S", axes, along, here,
+             [&](Expr before) { return mix(rng, before, rng.chance(0.8) ? here : before); });
+  }
+  return rng.chance(0.4) ? s : map_of(rng, "D", s);
 }
 
 /// One-dimensional reads with a stride, a distance or backwards.
@@ -178,13 +277,15 @@ RandomFormula random_formula(Rng& rng) {
     Tensor (*make)(Rng&);
   };
   static constexpr Kind kKinds[] = {
-      {"chain", chain},   {"stencil", stencil}, {"matmul", matmul},   {"rows", row_reduction},
-      {"gather", gather}, {"lines", lines},     {"diamond", diamond}, {"transposed", transposed}};
+      {"chain", chain},   {"stencil", stencil},   {"matmul", matmul},   {"rows", row_reduction},
+      {"gather", gather}, {"lines", lines},       {"diamond", diamond}, {"transposed", transposed},
+      {"folds", folds},   {"scatter", scattered}, {"scan", scanned}};
   const Kind& kind = kKinds[rng.below(std::size(kKinds))];
   const Tensor out = kind.make(rng);
   RandomFormula f{kind.name, make_program(kind.name, {out}), 0};
   for (const Param& p : f.program.params)
     if (p.buffer->name == "X" && f.kind == "gather") f.index_limit = *as_int(p.buffer->shape[0]);
+  if (f.kind == "scatter") f.index_limit = out.extent(0) + 2;  // some are outside
   return f;
 }
 

@@ -19,7 +19,9 @@ std::string random_loop(const StagePath& path, Rng& rng) {
 
 std::vector<Buffer> loaded_by(const Stage& stage) {
   std::vector<Buffer> out;
-  for (const Expr& e : stage.values)
+  std::vector<Expr> all = stage.values;
+  all.insert(all.end(), stage.indices.begin(), stage.indices.end());
+  for (const Expr& e : all)
     walk(e, [&](const Expr& part) {
       if (const Load* l = part.as<Load>()) out.push_back(l->buffer);
       return true;

@@ -4,10 +4,9 @@
 namespace tenon {
 
 // Builders: they check types (UserError names both) and fold only constants. A literal operand
-// takes the type of the other; a scalar operand is broadcast to the lanes of the other.
+// takes the type of the other, inside its range; a scalar is broadcast to the lanes of the other.
 
-/// UserError when the value is outside the type (u64 takes its bits as an i64).
-Expr int_imm(int64_t value, DType t = DType::i64);
+Expr int_imm(int64_t value, DType t = DType::i64);  // UserError outside t; u64 takes the bits
 Expr float_imm(double value, DType t = DType::f32);
 /// `value` in any type t: number, or bool for 0/1.
 Expr imm(double value, DType t);

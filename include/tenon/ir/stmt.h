@@ -97,18 +97,18 @@ struct AxisBinding {
 /// A named computation at a leaf of the loop tree. Its indices and values speak of its own axes
 /// only; `axes` binds each to the loops around it, so loop transformations change bindings and
 /// guards, never the body.
-///   map:        outputs[n][indices] = values[n]
+///   map:        outputs[n][indices] = values[n]  (a scan also reads itself, a step back)
 ///   reduction:  outputs[:][indices] = combiner(outputs[:][indices], values[:])
 /// The spatial guard protects init and update, the reduce guard only the update (undefined = true).
 /// A reduction with `init` starts every element: as its own nest directly above the outermost loop
 /// that binds one of its reduce axes (at the leaf when none does), so an empty domain still writes.
-/// Without `init` another stage has started the elements.
+/// Without `init` another stage has started the elements; a scatter: its indices use reduce axes.
 struct Stage {
   std::string name;
-  std::vector<AxisBinding> axes;  // spatial ones first, in index order, then reduce ones
+  std::vector<AxisBinding> axes;  // spatial and sequential ones in index order, then reduce ones
   Expr spatial_guard, reduce_guard;
   std::vector<Buffer> outputs;               // same shape each
-  std::vector<Expr> indices;                 // over the spatial axes' variables
+  std::vector<Expr> indices;                 // over the axes' variables; without reduce ones
   std::vector<Expr> values;                  // one per output
   std::shared_ptr<const Combiner> combiner;  // null: map
   std::vector<Expr> init;  // one per output, over the spatial axes' variables; or empty

@@ -6,6 +6,15 @@
 
 namespace tenon {
 
+/// The part of a formula that says where the parts of a scatter go; its values are then over
+/// `sources`.
+struct ScatterInto {
+  std::vector<Axis> sources;
+  std::vector<Expr> start;    // per element, over the axes of the result
+  std::vector<Expr> indices;  // per dimension of the result, over the sources
+  std::shared_ptr<const Combiner> combiner;
+};
+
 /// How a tensor is computed: for every point of `axes`, element e is values[e] (one per output of a
 /// tuple). A value may hold Reduce nodes anywhere. With the role input or constant nothing is
 /// computed: the contents come from outside, and axes and values are empty.
@@ -14,6 +23,11 @@ struct Formula {
   ParamRole role = ParamRole::output;
   std::vector<Axis> axes;
   std::vector<Expr> values;
+  std::optional<ScatterInto> scatter;
+  /// A scan: the place of its axis among `axes`, and the buffers by which the values read what the
+  /// formula itself gave one step before.
+  std::optional<size_t> along;
+  std::vector<Buffer> previous;
   std::vector<std::weak_ptr<const BufferNode>>
       outputs;  // the buffers of the tuple, as far as they still live
 };
@@ -113,6 +127,32 @@ Expr reduce(std::shared_ptr<const Combiner> combiner, Expr source, std::vector<A
             const ReduceOptions& options = {});
 std::vector<Expr> reduce_tuple(std::shared_ptr<const Combiner> combiner, std::vector<Expr> sources,
                                std::vector<Axis> axes, const ReduceOptions& options = {});
+
+/// Scatter: name[axes] begins as `start` (over the axes: a number, or a tensor's elements), and
+/// then every point of `sources`, the last one fastest, joins one element with its value:
+///   name[indices] = join(name[indices], value)
+/// The indices, one integer per axis, are over the sources and may read tensors; a point with an
+/// index outside is dropped. Without a combiner the values are added. A source that alone is an
+/// index is as free as any axis; the others follow the rules of reduced axes.
+///   histogram: scatter("H", {b}, 0, {i}, {x(i)}, 1)
+Tensor scatter(std::string name, std::vector<Axis> axes, Expr start, std::vector<Axis> sources,
+               std::vector<Expr> indices, Expr value,
+               std::shared_ptr<const Combiner> combiner = nullptr);
+std::vector<Tensor> scatter_tuple(std::string name, std::vector<Axis> axes, std::vector<Expr> start,
+                                  std::vector<Axis> sources, std::vector<Expr> indices,
+                                  std::vector<Expr> values,
+                                  std::shared_ptr<const Combiner> combiner);
+
+/// Scan: along one of its axes an element is made from the one before,
+///   name[.., 0, ..] = first,  name[.., t, ..] = step(name[.., t - 1, ..])
+/// step may speak of all axes and tensors. The axis always runs in order.
+///   running sum: scan("S", {i, t}, t, x(i, t), [&](Expr before) { return before + x(i, t); })
+Tensor scan(std::string name, std::vector<Axis> axes, const Axis& along, Expr first,
+            const std::function<Expr(Expr before)>& step);
+/// Several states that step together.
+std::vector<Tensor> scan_tuple(
+    std::string name, std::vector<Axis> axes, const Axis& along, std::vector<Expr> first,
+    const std::function<std::vector<Expr>(const std::vector<Expr>& before)>& step);
 
 /// The *unscheduled* loop tree: every tensor the outputs need, each once, producers first, each
 /// stage under its own serial loops (spatial in axis order, then reduce). A Reduce inside a larger

@@ -187,6 +187,12 @@ TEST_CASE("errors of formulas say what is wrong") {
   CHECK_THROWS_WITH(compute("C", {i}, sum(A(i, k), k) + cast(f32, k)),
                     Contains("variable \"k\" is neither"));
   CHECK_THROWS_WITH(compute("C", {i, k}, sum(A(i, k), k)), Contains("is also reduced over"));
+  Axis short_k("q", 6 - Expr(i)), short_j("r", 6 - Expr(k));
+  CHECK_THROWS_WITH(compute("C", {i}, sum(A(i, short_k), short_k)),
+                    Contains("the extent of axis \"q\", 6 - i, speaks of axis \"i\"") &&
+                        Contains("{.condition = q < 6 - i}"));
+  CHECK_THROWS_WITH(compute("C", {}, sum(A(0, k), {k, short_j})),
+                    Contains("the extent of axis \"r\", 6 - k, speaks of axis \"k\""));
   CHECK_THROWS_WITH(compute("", {i}, A(i, 0)), Contains("needs a name"));
   CHECK_THROWS_WITH(compute("C", {i}, Expr()), Contains("the value is undefined"));
   CHECK_THROWS_WITH(compute("C", {Axis("i", -1)}, float_imm(1)), Contains("extent -1"));
