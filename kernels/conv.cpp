@@ -122,7 +122,7 @@ Tensor summed(const std::string& name, const std::vector<Axis>& out, const Kerne
   if (bias.defined()) start = as_type(term.dtype(), bias(out[1]));
   Expr total = term;
   if (!k.reduce.empty())
-    total = sum(term, k.reduce, start);
+    total = sum(term, k.reduce, {.start = {start}});
   else if (start.defined())
     total = start + term;
   if (total.dtype() == t) return compute(name, out, total);

@@ -16,7 +16,6 @@ std::vector<size_t> check_producer(const Program& program, const StagePath& prod
                  b->name),
              "use reverse_compute_at to put it at the end of a loop of what it reads");
     if (is_scatter(stage)) refuse(Rule::compute_at_indices, why_not_indexed(stage));
-    return order;
     if (writers_of(program, b).size() != 1)
       refuse(Rule::compute_at_two_writers, fmt::format("another stage also writes {}", b->name),
              "compute_at before decompose_reduction");

@@ -31,7 +31,7 @@ TEST_CASE("D18 constant start") {
   const int64_t n = 1027;
   const Tensor x = input("X", i32, {n});
   const Axis k("k", n);
-  const Tensor c = compute("C", {}, sum(x(k), {k}, int_imm(10, i32)));
+  const Tensor c = compute("C", {}, sum(x(k), {k}, {.start = {int_imm(10, i32)}}));
   const Work work{{c},
                   {{"X", table<int32_t>({n}, [](int64_t m) { return m; })}},
                   {table<int32_t>({}, [](int64_t) { return 526861; })}};

@@ -20,7 +20,7 @@ namespace {
 Work counts(int64_t n) {
   const Tensor z = input("Z", i32, {n});
   const Axis i("i", n), once("once", 1);
-  const Tensor c = compute("C", {i}, sum(int_imm(1, i32), {once}, z(i)));
+  const Tensor c = compute("C", {i}, sum(int_imm(1, i32), {once}, {.start = {z(i)}}));
   return {{c}, {{"Z", zeros(i32, {n})}}, {full(i32, {n}, 1)}};
 }
 

@@ -1,6 +1,7 @@
 #include <tenon/ir/ops.h>
 #include <tenon/schedule/schedule.h>
 
+#include <tenon/ir/visit.h>
 #include <catch2/catch.hpp>
 #include <cmath>
 

@@ -21,8 +21,9 @@ void run(const Schedule& s, std::vector<Ts>&... arrays) {
 Schedule sum_of(int64_t n, int64_t factor, const std::string& part) {
   const Tensor x = input("X", i32, {n});
   const Axis k("k", n);
-  Schedule s(make_program("total", {compute("S", {}, sum(x(k), {k}, int_imm(10, i32)))}),
-             wide_target());
+  Schedule s(
+      make_program("total", {compute("S", {}, sum(x(k), {k}, {.start = {int_imm(10, i32)}}))}),
+      wide_target());
   s.split("k", factor);
   s.rfactor(part);
   return s;
