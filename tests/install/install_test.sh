@@ -51,6 +51,7 @@ run lesson_01_formula; expect "by hand" lesson_01_formula.txt
 run lesson_02_schedule; expect "a step that is not legal is refused" lesson_02_schedule.txt
 run lesson_03_tune; expect "best of the log" lesson_03_tune.txt
 run lesson_04_network "$source/examples/small.onnx" x=1x2x6x6; expect "elements, the first is" lesson_04_network.txt
+run lesson_05_reductions; expect "does not commute" lesson_05_reductions.txt
 
 step "beside another LLVM in the same process"
 other=$(ls /usr/lib/x86_64-linux-gnu/libLLVM*.so* 2>/dev/null | sort -V | tail -1 || true)
