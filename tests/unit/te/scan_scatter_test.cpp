@@ -91,7 +91,7 @@ TEST_CASE("a source that alone is an index is spatial and needs no check") {
   CHECK(stage_paths(q.body)[1].stage->axes[0].kind == AxisKind::reduce);
 }
 
-TEST_CASE("a scatter into nothing is its start; a reduction inside becomes a stage before it") {
+TEST_CASE("a scatter into nothing is its start and a reduction inside becomes a stage before it") {
   const Tensor x = input("x", i32, {9, 4});
   const Axis none("n", 0), i("i", 9), k("k", 4), b("b", 7);
   const Program p =
