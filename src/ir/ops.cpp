@@ -1,5 +1,6 @@
 #include <tenon/ir/ops.h>
 #include <tenon/support/error.h>
+#include <tenon/support/float16.h>
 
 #include <cmath>
 #include <limits>
@@ -88,7 +89,9 @@ Expr int_imm(int64_t value, DType t) {
 
 Expr float_imm(double value, DType t) {
   TENON_CHECK(is_float(t), "float_imm of type {}", name(t));
-  if (t == DType::f32) value = static_cast<float>(value);
+  if (t != DType::f64) value = static_cast<float>(value);
+  if (t == DType::f16) value = from_f16(to_f16(value));
+  if (t == DType::bf16) value = from_bf16(to_bf16(value));
   return make_expr({t, 1}, FloatImm{value});
 }
 

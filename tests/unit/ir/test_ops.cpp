@@ -3,6 +3,7 @@
 #include <tenon/support/error.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 using namespace tenon;
 
@@ -48,4 +49,12 @@ TEST_CASE("combiners know their identity and operation") {
   CHECK(combiner_op(*sum_combiner(f32)) == BinaryOp::add);
   CHECK(as_int(max_combiner(i8)->identity[0]) == -128);
   CHECK(as_int(combine(*prod_combiner(i32), {int_imm(3, i32)}, {int_imm(4, i32)})[0]) == 12);
+}
+
+TEST_CASE("a float literal is a value of its type") {
+  CHECK(as_float(float_imm(1.9, f16)) == 1.900390625);
+  CHECK(as_float(float_imm(1.9, bf16)) == 1.8984375);
+  CHECK(as_float(cast(f64, float_imm(2049, f16))) == 2048);
+  CHECK(std::isinf(*as_float(float_imm(65520, f16))));
+  CHECK(std::isnan(*as_float(float_imm(std::nan(""), bf16))));
 }
