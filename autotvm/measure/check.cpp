@@ -1,5 +1,6 @@
 #include "autotvm/measure/check.h"
 
+#include <tenon/ir/bind_symbols.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
@@ -129,13 +130,24 @@ Array task_input(const Parameter& parameter, size_t position, uint64_t seed,
   return from_doubles(parameter.dtype, shape, values);
 }
 
+Program sample_program(const Task& task) {
+  for (const Var& v : task.program.symbols) {
+    if (task.sample_sizes.count(v.name())) continue;
+    throw UserError(
+        fmt::format("{}: the symbolic extent \"{}\" has no sample size; schedules are measured at "
+                    "numbers\n  try: task.sample_sizes[\"{}\"] = {}",
+                    task.name, v.name(), v.name(), v.range()->high));
+  }
+  return bind_symbols(task.program, task.sample_sizes);
+}
+
 std::vector<Parameter> constant_parameters(const Program& program) {
   std::vector<Parameter> out;
   for (const Param& p : program.params) {
     const std::optional<std::vector<int64_t>> shape = const_shape(p.buffer->shape);
     if (!shape) {
       throw UserError(fmt::format(
-          "{}: {} has a symbolic extent; tuning needs numbers\n  try: a task of a sample size",
+          "{}: {} has a symbolic extent; measuring needs numbers\n  try: Task::sample_sizes",
           program.name, p.buffer->name));
     }
     Parameter parameter{p.buffer->name, p.buffer->dtype, {}, p.role == ParamRole::output};

@@ -17,6 +17,10 @@ using InputRanges = std::map<std::string, std::pair<int64_t, int64_t>>;
 Array task_input(const Parameter& parameter, size_t position, uint64_t seed,
                  const InputRanges& ranges);
 
+/// The task's program at its sample sizes: without symbolic extents. UserError when a symbol has no
+/// sample size or one outside of its range.
+Program sample_program(const Task& task);
+
 /// Parameters of a program with constant shapes. UserError for a symbolic extent.
 std::vector<Parameter> constant_parameters(const Program& program);
 

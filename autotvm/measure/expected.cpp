@@ -22,6 +22,7 @@ void check_with_interpreter(const Task& task, const RunnerSetup& setup,
   for (const Array& a : arguments) buffers.push_back({a.raw()});
   InterpOptions options;
   options.race_mode = false;  // unscheduled: nothing runs in parallel
+  options.dims = task.sample_sizes;
   interpret(task.program, buffers, options);
 
   const std::vector<int64_t> offsets = expected_offsets(setup.parameters);
@@ -78,7 +79,8 @@ bool compute_expected(const Task& task, const RunnerSetup& setup, const SharedMe
         task.name, reply.reason));
   }
   if (reply.status != TrialStatus::ok) fail(task, "does not run: " + reply.reason);
-  if (points_of(task.program) <= options.oracle_limit) check_with_interpreter(task, setup, memory);
+  if (points_of(sample_program(task)) <= options.oracle_limit)
+    check_with_interpreter(task, setup, memory);
   return true;
 }
 

@@ -27,14 +27,16 @@ class LocalRunner : public Runner {
       : task_(task),
         options_(options),
         compile_(std::move(compile)),
-        parameters_(constant_parameters(task.program)),
+        parameters_(constant_parameters(sample_program(task))),
         expected_(expected_offsets(parameters_).back()) {
     if (options_.program.empty()) options_.program = find_runner_program();
     setup_.parameters = parameters_;
+    for (const Var& v : task_.program.symbols)
+      setup_.dims.push_back(task_.sample_sizes.at(v.name()));
     setup_.input_ranges = task_.input_ranges;
     setup_.seed = options_.seed;
     setup_.threads = options_.threads;
-    setup_.tolerance = tolerance_factor(task_.program);
+    setup_.tolerance = tolerance_factor(sample_program(task_));
     setup_.memory_bytes = options_.memory_bytes;
     setup_.expected_fd = expected_.fd();
   }

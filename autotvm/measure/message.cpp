@@ -60,10 +60,7 @@ Received receive_all(int socket, void* data, size_t size, double deadline_us,
 
 Json describe(const Parameter& p) {
   Json shape = Json::array();
-  for (const Extent& e : p.shape) {
-    TENON_CHECK(e.symbol < 0, "parameter {} has a symbolic extent", p.name);
-    shape.push_back(e.value);
-  }
+  for (const Extent& e : p.shape) shape.push_back({e.value, e.symbol, e.factor});
   return {{"name", p.name}, {"dtype", name(p.dtype)}, {"shape", shape}, {"output", p.is_output}};
 }
 
@@ -73,7 +70,12 @@ Parameter parameter_from(const Json& j) {
   const std::optional<DType> dtype = parse_dtype(j.at("dtype").get<std::string>());
   TENON_CHECK(dtype.has_value(), "element type {}", j.at("dtype").dump());
   p.dtype = *dtype;
-  for (const Json& extent : j.at("shape")) p.shape.emplace_back(extent.get<int64_t>());
+  for (const Json& e : j.at("shape")) {
+    const Extent number(e.at(0).get<int64_t>());
+    const int symbol = e.at(1).get<int>();
+    p.shape.push_back(symbol < 0 ? number
+                                 : Extent::of_symbol(symbol, e.at(2).get<int64_t>(), number.value));
+  }
   p.is_output = j.at("output");
   return p;
 }
@@ -107,6 +109,9 @@ Message to_message(const KernelObject& object) {
   head["name"] = object.module.name;
   head["workspace_bytes"] = object.module.workspace_bytes;
   head["workspace_bytes_per_worker"] = object.module.workspace_bytes_per_worker;
+  head["symbolic_workspace"] = object.symbolic_workspace;
+  head["symbols"] = Json::array();
+  for (const Symbol& s : object.module.symbols) head["symbols"].push_back({s.name, s.low, s.high});
   head["parameters"] = Json::array();
   for (const Parameter& p : object.module.parameters) head["parameters"].push_back(describe(p));
   return {head.dump(), object.bytes};
@@ -122,6 +127,10 @@ KernelObject kernel_from_message(const Message& message) {
     object.module.name = head.at("name");
     object.module.workspace_bytes = head.at("workspace_bytes");
     object.module.workspace_bytes_per_worker = head.at("workspace_bytes_per_worker");
+    object.symbolic_workspace = head.at("symbolic_workspace");
+    for (const Json& s : head.at("symbols"))
+      object.module.symbols.push_back(
+          {s.at(0).get<std::string>(), s.at(1).get<int64_t>(), s.at(2).get<int64_t>()});
     for (const Json& p : head.at("parameters"))
       object.module.parameters.push_back(parameter_from(p));
     return object;

@@ -35,6 +35,7 @@ RunnerSetup read_setup(const Message& message) {
   setup.parameters = kernel_from_message(message).module.parameters;
   for (const auto& [name, range] : j.at("input_ranges").items())
     setup.input_ranges[name] = {range.at(0).get<int64_t>(), range.at(1).get<int64_t>()};
+  setup.dims = j.at("dims").get<std::vector<int64_t>>();
   setup.seed = j.at("seed");
   setup.threads = j.at("threads");
   setup.tolerance = j.at("tolerance");

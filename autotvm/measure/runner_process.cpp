@@ -31,6 +31,7 @@ Json setup_json(const RunnerSetup& setup) {
   description.module.parameters = setup.parameters;
   Json j = Json::parse(to_message(description).head);
   j["do"] = "setup";
+  j["dims"] = setup.dims;
   j["seed"] = setup.seed;
   j["threads"] = setup.threads;
   j["tolerance"] = setup.tolerance;

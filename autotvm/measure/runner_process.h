@@ -25,7 +25,8 @@ namespace tenon {
 
 /// What a runner is set up for: one task.
 struct RunnerSetup {
-  std::vector<Parameter> parameters;
+  std::vector<Parameter> parameters;  ///< of constant shapes
+  std::vector<int64_t> dims;          ///< values of the kernels' symbolic extents
   InputRanges input_ranges;
   uint64_t seed = 0;
   int threads = 1;

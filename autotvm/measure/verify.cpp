@@ -10,7 +10,7 @@ namespace tenon {
 
 std::vector<Array> sample_arguments(const Task& task, uint64_t seed) {
   std::vector<Array> out;
-  for (const Parameter& p : constant_parameters(task.program)) {
+  for (const Parameter& p : constant_parameters(sample_program(task))) {
     if (!p.is_output) {
       out.push_back(task_input(p, out.size(), seed, task.input_ranges));
       continue;
@@ -23,10 +23,10 @@ std::vector<Array> sample_arguments(const Task& task, uint64_t seed) {
 
 Comparison compare_arguments(const Task& task, std::span<const Array> expected,
                              std::span<const Array> actual) {
-  const std::vector<Parameter> parameters = constant_parameters(task.program);
+  const std::vector<Parameter> parameters = constant_parameters(sample_program(task));
   TENON_CHECK(expected.size() == parameters.size() && actual.size() == parameters.size(),
               "{} takes {} arguments", task.name, parameters.size());
-  const double factor = tolerance_factor(task.program);
+  const double factor = tolerance_factor(sample_program(task));
   Comparison worst;
   for (size_t k = 0; k < parameters.size(); ++k) {
     if (!parameters[k].is_output) continue;

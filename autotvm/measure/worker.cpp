@@ -83,16 +83,17 @@ Worker::Loaded& Worker::at(int slot) {
 }
 
 void Worker::load(int slot, const KernelObject& object) {
-  const int64_t workspace = object.module.workspace_total(pool_.workers());
+  const Module module = load_kernel(object, Target::host());
+  const int64_t workspace = module.workspace_total(pool_.workers(), setup_.dims.data());
   if (workspace > setup_.memory_bytes) {
     throw UserError(fmt::format("its workspace is {} MiB, {} are allowed", workspace >> 20,
                                 setup_.memory_bytes >> 20));
   }
-  kernels_[slot] = {load_kernel(object, Target::host()), 0};
+  kernels_[slot] = {module, 0};
 }
 
 void Worker::run(const Module& module, const std::vector<void*>& arguments) {
-  call_unchecked(module, arguments.data(), nullptr, pool_, workspace_);
+  call_unchecked(module, arguments.data(), setup_.dims.data(), pool_, workspace_);
 }
 
 void Worker::make_expected(int slot) {

@@ -168,11 +168,13 @@ Interval Simplifier::compute_bounds(const Expr& e) {
     return t == u64 && n->value < 0 ? type_range(t) : Interval::point(n->value);
   if (const auto* v = e.as<VarRef>()) {
     seen_vars_[v->var.get()] = true;
+    const auto& declared = v->var.range();
+    const Interval all = declared ? Interval{declared->low, declared->high} : type_range(t);
     for (const VarRanges* known : {&ranges_, &let_ranges_}) {
       auto found = known->find(v->var);
-      if (found != known->end()) return intersect(found->second, type_range(t));
+      if (found != known->end()) return intersect(found->second, all);
     }
-    return type_range(t);
+    return all;
   }
   if (const auto* n = e.as<Binary>()) {
     if (is_float(n->a.dtype()) || n->a.dtype() == u64) return type_range(t);

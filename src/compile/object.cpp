@@ -8,17 +8,17 @@
 namespace tenon {
 namespace {
 
-/// A number, or the module's symbol of that name, which is added when it is new.
-Extent extent_of(const Expr& e, Module& module) {
-  if (const std::optional<int64_t> value = as_int(e)) return Extent(*value);
-  const VarRef* var = e.as<VarRef>();
-  TENON_CHECK(var != nullptr, "the extent {} of a parameter is neither a number nor a variable",
+/// A number, or c + k * one of the program's symbols.
+Extent extent_of(const Expr& e, const Program& program) {
+  const std::optional<SymbolTerm> term = symbol_term(e);
+  TENON_CHECK(term, "the extent {} of a parameter is neither a number nor c + k * symbol",
               print(e));
-  for (size_t s = 0; s < module.symbols.size(); ++s) {
-    if (module.symbols[s].name == var->var.name()) return Extent::of_symbol(static_cast<int>(s));
+  if (!term->symbol.defined()) return Extent(term->constant);
+  for (size_t s = 0; s < program.symbols.size(); ++s) {
+    if (program.symbols[s].same_as(term->symbol))
+      return Extent::of_symbol(static_cast<int>(s), term->factor, term->constant);
   }
-  module.symbols.push_back({var->var.name(), 0, INT64_MAX});
-  return Extent::of_symbol(static_cast<int>(module.symbols.size() - 1));
+  throw InternalError(fmt::format("internal error: {} is no symbol of {}", print(e), program.name));
 }
 
 }  // namespace
@@ -30,12 +30,15 @@ KernelObject compile_object(const Program& loop_tree, const Target& target) {
   out.bytes = code.bytes;
   out.symbol = code.symbol;
   out.module.name = loop_tree.name;
+  out.symbolic_workspace = code.workspace.symbolic;
   out.module.workspace_bytes = code.workspace.shared;
   out.module.workspace_bytes_per_worker = code.workspace.per_worker;
+  for (const Var& v : loop_tree.symbols)
+    out.module.symbols.push_back({v.name(), v.range()->low, v.range()->high});
   for (const Param& p : loop_tree.params) {
     Parameter parameter{p.buffer->name, p.buffer->dtype, {}, p.role == ParamRole::output};
     for (const Expr& extent : p.buffer->shape)
-      parameter.shape.push_back(extent_of(extent, out.module));
+      parameter.shape.push_back(extent_of(extent, loop_tree));
     out.module.parameters.push_back(std::move(parameter));
   }
   out.compile_us = now_us() - start;
@@ -48,9 +51,10 @@ Module load_kernel(const KernelObject& object, const Target& target) {
     throw DeviceError(fmt::format("{} is compiled for {}; this machine is {} and cannot run it",
                                   object.module.name, target.name, host.name));
   }
-  LoadedCode code = load_object(object.bytes, object.symbol);
+  LoadedCode code = load_object(object.bytes, object.symbol, object.symbolic_workspace);
   Module module = object.module;
   module.entry = reinterpret_cast<tenon_kernel>(code.entry);
+  module.workspace_of = reinterpret_cast<tenon_workspace>(code.workspace);
   module.keep_alive = std::move(code.keep_alive);
   return module;
 }

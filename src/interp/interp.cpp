@@ -57,17 +57,16 @@ class StmtCompiler {
 
  private:
   void bind_extents(const InterpOptions& options) {
-    for (const Param& p : program_.params) {
-      for (const Expr& extent : p.buffer->shape) {
-        for (const Var& v : free_vars(extent)) {
-          auto given = options.dims.find(v.name());
-          TENON_CHECK(given != options.dims.end(),
-                      "interpreter: no value for the extent \"{}\" of {}", v.name(),
-                      p.buffer->name);
-          exprs_.bind(v);
-          frame_.slots[static_cast<size_t>(exprs_.slot(v))] = int_value(given->second);
-        }
-      }
+    for (const Var& v : program_.symbols) {
+      const auto given = options.dims.find(v.name());
+      TENON_CHECK(given != options.dims.end(),
+                  "interpreter: no value for the symbolic extent \"{}\" of {}", v.name(),
+                  program_.name);
+      TENON_CHECK(given->second >= v.range()->low && given->second <= v.range()->high,
+                  "interpreter: {} = {} is outside of its range [{}, {}]", v.name(), given->second,
+                  v.range()->low, v.range()->high);
+      exprs_.bind(v);
+      frame_.slots[static_cast<size_t>(exprs_.slot(v))] = int_value(given->second);
     }
   }
 

@@ -15,7 +15,7 @@ struct InterpOptions {
   /// wrote it: two different iterations with one non-atomic write fail, as does reading an element
   /// never written.
   bool race_mode = true;
-  /// Values of symbolic extents by variable name.
+  /// Values of the program's symbols by name, each within its range; others are ignored.
   std::map<std::string, int64_t> dims;
   /// Stop with an error after so many executed statements (0: never).
   int64_t max_steps = 0;

@@ -16,7 +16,13 @@ const ExprNode& Expr::node() const {
 Type Expr::type() const { return node().type; }
 
 Var::Var(std::string name, Type type)
-    : node_(std::make_shared<const VarNode>(VarNode{std::move(name), type})) {}
+    : node_(std::make_shared<const VarNode>(VarNode{std::move(name), type, std::nullopt})) {}
+
+Var Var::symbol(std::string name, SymbolRange range) {
+  Var out;
+  out.node_ = std::make_shared<const VarNode>(VarNode{std::move(name), Type{}, range});
+  return out;
+}
 
 Var::operator Expr() const { return make_expr(type(), VarRef{*this}); }
 

@@ -261,6 +261,12 @@ class Printer {
   std::string program(const Program& p) {
     find_marked(p.body);
     line(0, p.name.empty() ? "program" : "program " + p.name);
+    if (!options_.hide_extents) {  // a family has kernels of fixed and of symbolic extents
+      for (const Var& v : p.symbols) {
+        line(0,
+             fmt::format("symbol {} in [{}, {}]", names_.of(v), v.range()->low, v.range()->high));
+      }
+    }
     for (const Param& param : p.params) {
       static constexpr std::string_view kRole[] = {"input", "constant", "output"};
       line(0,
@@ -427,7 +433,7 @@ class Printer {
 };
 
 std::string hash_of(const Program& program, const PrintOptions& options) {
-  return hex64(hash_text(print({"", program.params, program.body}, options)));
+  return hex64(hash_text(print({"", program.params, program.body, program.symbols}, options)));
 }
 
 }  // namespace

@@ -57,11 +57,13 @@ class ProgramReader {
       : json_(json), buffers_(json.at("buffers").size()), combiners_(json.at("combiners").size()) {}
 
   Program read() {
-    for (const Json& line : json_.at("vars"))
-      vars_.emplace_back(line.at("name").get<std::string>(), Type{type_of(line)});
+    for (const Json& line : json_.at("vars")) vars_.push_back(make_var(line));
     for (const Json& line : json_.at("exprs")) exprs_.push_back(make(line));
     Program out;
     out.name = json_.at("name").get<std::string>();
+    // files written before there were symbols have none
+    for (const Json& number : json_.value("symbols", Json::array()))
+      out.symbols.push_back(var(number));
     for (const Json& line : json_.at("params"))
       out.params.push_back(
           {buffer(line.at("buffer")), enumerator(line, "role", ParamRole::output)});
@@ -70,6 +72,13 @@ class ProgramReader {
   }
 
  private:
+  static Var make_var(const Json& line) {
+    const auto name = line.at("name").get<std::string>();
+    if (!line.contains("range")) return Var(name, Type{type_of(line)});
+    const Json& range = line.at("range");
+    return Var::symbol(name, {range.at(0).get<int64_t>(), range.at(1).get<int64_t>()});
+  }
+
   template <class T>
   static const T& entry(const std::vector<T>& table, const Json& number, const char* what) {
     const auto at = number.get<int64_t>();

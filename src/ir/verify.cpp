@@ -22,9 +22,11 @@ class Verifier {
   Verifier(const Program& program, Form form) : program_(program), form_(form) {}
 
   std::vector<std::string> errors() {
+    check_symbols();
     for (const Param& param : program_.params) {
       if (!declared_.insert(param.buffer.get()).second) report("a parameter stands twice");
       if (param.buffer->scope != Scope::global) report("a parameter must have global scope");
+      for (const Expr& extent : param.buffer->shape) check_expr(extent);
       declare(param.buffer);
     }
     if (program_.body.defined()) check(program_.body);
@@ -47,8 +49,32 @@ class Verifier {
     if (!holds) report(rule);
   }
 
-  /// A buffer comes into scope; variables in the shape of a parameter are symbolic extents and come
-  /// with it.
+  /// Symbolic extents are in scope everywhere. A call binds each by a dimension of a parameter,
+  /// which flat code no longer has.
+  void check_symbols() {
+    std::set<std::string> names;
+    std::set<const VarNode*> bound;
+    for (const Param& p : program_.params) {
+      for (const Expr& extent : p.buffer->shape) {
+        const auto term = symbol_term(extent);
+        need(term || form_ == Form::Flat,
+             fmt::format("the extent {} of parameter {} is neither a number nor c + k * symbol",
+                         extent.defined() ? print(extent) : "undefined", p.buffer->name));
+        if (term && term->symbol.defined()) bound.insert(term->symbol.get());
+      }
+    }
+    for (const Var& v : program_.symbols) {
+      vars_.insert(v.get());
+      need(v.is_symbol() && v.type() == Type{i64, 1} && v.range()->low >= 0 &&
+               v.range()->low <= v.range()->high,
+           fmt::format("symbol {} is no i64 with a range of extents", v.name()));
+      need(names.insert(v.name()).second, fmt::format("two symbols are called {}", v.name()));
+      need(form_ == Form::Flat || bound.count(v.get()),
+           fmt::format("symbol {} is the extent of no parameter", v.name()));
+    }
+  }
+
+  /// A buffer comes into scope.
   void declare(const Buffer& b) {
     buffers_.push_back(b);
     depths_.push_back(loops_.size());
@@ -58,8 +84,6 @@ class Verifier {
     for (const Expr& extent : b->shape) {
       need(extent.defined() && extent.type() == Type{i64, 1},
            fmt::format("an extent of {} is not a scalar i64", b->name));
-      if (!extent.defined() || !loops_.empty()) continue;
-      for (const Var& v : free_vars(extent)) vars_.insert(v.get());
     }
   }
 

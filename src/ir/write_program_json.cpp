@@ -16,19 +16,24 @@ using Json = nlohmann::ordered_json;
 class ProgramWriter {
  public:
   Json write(const Program& program) {
-    Json params = Json::array();
+    Json params = Json::array(), symbols = Json::array();
+    for (const Var& v : program.symbols) symbols.push_back(var(v));
     for (const Param& p : program.params)
       params.push_back({{"buffer", buffer(p.buffer)}, {"role", word(p.role)}});
     Json body = stmt(program.body);
-    return {{"name", program.name},    {"vars", vars_},   {"buffers", buffers_},
-            {"combiners", combiners_}, {"exprs", exprs_}, {"params", std::move(params)},
-            {"body", std::move(body)}};
+    return {
+        {"name", program.name},        {"vars", vars_},          {"buffers", buffers_},
+        {"combiners", combiners_},     {"exprs", exprs_},        {"symbols", std::move(symbols)},
+        {"params", std::move(params)}, {"body", std::move(body)}};
   }
 
  private:
   size_t var(const Var& v) {
     const auto [at, fresh] = var_numbers_.emplace(v.get(), vars_.size());
-    if (fresh) vars_.push_back({{"name", v.name()}, {"type", name(v.type().dtype)}});
+    if (!fresh) return at->second;
+    Json line = {{"name", v.name()}, {"type", name(v.type().dtype)}};
+    if (v.is_symbol()) line["range"] = {v.range()->low, v.range()->high};
+    vars_.push_back(std::move(line));
     return at->second;
   }
 

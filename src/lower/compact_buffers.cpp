@@ -177,7 +177,7 @@ Compacted compact(const Buffer& buffer, const Use& use, const Target& target,
     out.origin.push_back(int_imm(0));
     if (!use.any || !use.sides[d]) continue;
     const Side& side = *use.sides[d];
-    const auto whole = as_int(node.shape[d]);
+    const auto whole = bounds(node.shape[d]).max;
     if (whole && side.high - side.low + 1 >= *whole) continue;
     node.shape[d] = int_imm(side.high - side.low + 1);
     out.origin[d] = to_expr(side.base + Affine::of(side.low));

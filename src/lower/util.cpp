@@ -7,6 +7,8 @@ namespace tenon {
 
 Interval loop_range(const For& loop, Simplifier& simplifier) {
   const Interval first = simplifier.bounds(loop.min);
+  // The highest value of a symbol would make boxes of that size.
+  if (!symbols_in(loop.extent).empty()) return {first.min, std::nullopt};
   const Interval last = simplifier.bounds(loop.min + loop.extent - int_imm(1));
   // An empty loop has no values; any range is right for a body that never runs.
   if (first.min && last.max && *last.max < *first.min) return {first.min, first.min};

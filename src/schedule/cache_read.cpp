@@ -197,6 +197,7 @@ Program CacheRead::apply(const Program& program, const Target& target) const {
   BoxBuilder builder(from->shape);
   if (first > 0) builder.add(path, first, loads);
   LoopBox box = builder.finish();
+  check_scope_size(buffer, scope, sides(box), mark);
   Simplifier math = math_for(path);
   box.conditions = outer_conditions(path.stage->spatial_guard, path, first, math);
   check_complete(program, path, from, mark);

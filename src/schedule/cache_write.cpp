@@ -98,11 +98,12 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
     refuse(Rule::cache_write_indices, why_not_indexed(old), {}, mark);
   check_scope(target, scope, mark);
   LoopBox box = exact_box(path, first);
+  check_scope_size(old.outputs[0]->name, scope, sides(box), mark);
   Simplifier math = math_for(path);
   const std::vector<const For*> reductions = enclosing_reductions(path, first);
   add_reduce_conditions(path, first, reductions, box, math);
   for (const For* l : reductions)
-    if (!old.init.empty() && extent_of(*l).value_or(0) < 1)
+    if (!old.init.empty() && may_be_empty(*l))
       refuse(Rule::cache_write_empty,
              fmt::format(
                  "the reduction loop \"{}\" outside may be empty, and then nothing would write {}",

@@ -79,7 +79,8 @@ class ConflictTest {
     bool only_loops = true;
     walk(e, [&](const Expr& part) {
       const VarRef* ref = part.as<VarRef>();
-      only_loops = only_loops && !part.as<Load>() && (!ref || math_.ranges().count(ref->var));
+      only_loops = only_loops && !part.as<Load>() &&
+                   (!ref || ref->var.is_symbol() || math_.ranges().count(ref->var));
       return only_loops;
     });
     return only_loops;

@@ -32,6 +32,7 @@ enum class RuleKind : uint8_t { legality, usage };
   X(gpu_not_private, legality, "bind", "a thread touches only its own part of local memory")       \
   X(gpu_scope_outside, usage, "bind", "kernels share global memory only")                          \
   X(scope_missing, usage, "set_scope cache_read cache_write", "the target has the memory")         \
+  X(scope_symbolic, usage, "set_scope cache_read cache_write", "registers have a constant size")   \
   X(split_factor, usage, "split tile", "the factor is at least 1")                                 \
   X(split_tail_word, usage, "split", "the tail is guard or exact")                                 \
   X(split_marked, usage, "split tile", "marks come after splits")                                  \
@@ -74,7 +75,7 @@ enum class RuleKind : uint8_t { legality, usage };
   X(exact_box_guard, legality, "reverse_compute_at cache_write cache_read",                        \
     "no guard cuts a part out of the box")                                                         \
   X(exact_box_symbolic, usage, "reverse_compute_at cache_write cache_read",                        \
-    "the dimensions written are constants")                                                        \
+    "the loops inside have constant extents or run over a whole dimension")                        \
   X(compute_at_output, legality, "compute_at", "the stage writes no output")                       \
   X(compute_at_two_writers, legality, "compute_at", "no other stage writes its buffer")            \
   X(compute_at_init, legality, "compute_at", "its init is its own")                                \

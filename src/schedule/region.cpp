@@ -47,6 +47,12 @@ std::optional<Span> span_of(const Expr& index, const std::vector<const For*>& in
 
 }  // namespace
 
+std::vector<Expr> sides(const LoopBox& box) {
+  std::vector<Expr> out;
+  for (const BoxDim& dim : box.dims) out.push_back(dim.extent);
+  return out;
+}
+
 Simplifier math_for(const StagePath& path) { return Simplifier(loop_ranges(path.loops)); }
 
 std::vector<Expr> outer_conditions(const Expr& guard, const StagePath& path, size_t first_inside,
@@ -104,7 +110,8 @@ void BoxBuilder::add_index(size_t d, const Expr& index, const StagePath& path, s
   bool plain = true;  // a loaded index or a let says nothing that holds for all its points
   walk(index, [&](const Expr& e) {
     const VarRef* ref = e.as<VarRef>();
-    plain = plain && !e.as<Load>() && (!ref || math.ranges().count(ref->var));
+    plain =
+        plain && !e.as<Load>() && (!ref || ref->var.is_symbol() || math.ranges().count(ref->var));
     return plain;
   });
   const std::optional<Span> span = plain ? span_of(index, inside, math, guards) : std::nullopt;
@@ -126,8 +133,8 @@ LoopBox BoxBuilder::finish() const {
   for (size_t d = 0; d < dims_.size(); ++d) {
     BoxDim dim = dims_[d].value_or(BoxDim{Affine::of(0), shape_[d], true});
     const std::optional<int64_t> size = as_int(shape_[d]);
-    if (!dim.whole && size && *as_int(dim.extent) >= *size)
-      dim = BoxDim{Affine::of(0), shape_[d], true};
+    const int64_t most = size ? *size : tenon::bounds(shape_[d]).max.value_or(INT64_MAX);
+    if (!dim.whole && *as_int(dim.extent) >= most) dim = BoxDim{Affine::of(0), shape_[d], true};
     if (!dim.whole && dim.min.is_constant() && size) {
       const int64_t low = std::clamp<int64_t>(dim.min.constant, 0, *size);
       const int64_t high = std::clamp<int64_t>(dim.min.constant + *as_int(dim.extent), low, *size);
@@ -155,10 +162,10 @@ bool same_terms(const Affine& a, const Affine& b) {
 }
 
 /// form < size, or form >= 0.
-bool keeps_in_domain(const GuardUse& g, const Affine& form, int64_t size) {
+bool keeps_in_domain(const GuardUse& g, const Affine& form, const Affine& size) {
   if (g.forms.size() != 1) return false;
-  const Affine& f = g.forms[0];
-  return (same_terms(f, form) && f.constant == form.constant - size + 1) ||
+  const Affine &f = g.forms[0], below = form - size;
+  return (same_terms(f, below) && f.constant == below.constant + 1) ||
          (same_terms(f * -1, form) && -f.constant == form.constant);
 }
 
@@ -191,6 +198,20 @@ class Radix {
     return covered;
   }
 
+  /// The dimension has a symbolic extent and its loop runs over all of it.
+  bool takes_whole(const SplitForm& form, const Expr& size) {
+    if (!form.outer.is_constant() || form.outer.constant != 0 || form.inner.terms.size() != 1)
+      return false;
+    const Affine::Term& term = form.inner.terms[0];
+    for (const For* l : inside_) {
+      if (!runs(*l, term.atom) || extent_of(*l)) continue;
+      if (term.coefficient != 1 || !structural_equal(l->extent, size) || is_taken(l)) return false;
+      taken_.push_back(l);
+      return true;
+    }
+    return false;
+  }
+
   void fail(size_t dim) const {
     refuse(Rule::exact_box,
            fmt::format("it cannot be proved that stage \"{}\" writes exactly a box of {} there: "
@@ -202,15 +223,33 @@ class Radix {
 
  private:
   int64_t loop_extent(size_t dim, const Expr& atom) {
-    const VarRef* ref = atom.as<VarRef>();
-    for (const For* l : inside_)
-      if (ref && l->var.same_as(ref->var) && extent_of(*l).value_or(0) > 0) {
-        if (std::find(taken_.begin(), taken_.end(), l) != taken_.end()) fail(dim);
-        taken_.push_back(l);
-        return *extent_of(*l);
-      }
+    for (const For* l : inside_) {
+      if (!runs(*l, atom)) continue;
+      if (!extent_of(*l))
+        refuse(Rule::exact_box_symbolic,
+               fmt::format("loop \"{}\" has the symbolic extent {}; what stage \"{}\" writes of "
+                           "dimension {} of {} inside it is not known to be a box",
+                           l->var.name(), print(l->extent), path_.stage->name, dim,
+                           path_.stage->outputs[0]->name),
+               "do it at a loop outside all loops of that dimension, or inside the symbolic one",
+               full_name(path_,
+                         static_cast<size_t>(std::find(path_.loops.begin(), path_.loops.end(), l) -
+                                             path_.loops.begin())));
+      if (extent_of(*l).value_or(0) <= 0) continue;
+      if (is_taken(l)) fail(dim);
+      taken_.push_back(l);
+      return *extent_of(*l);
+    }
     fail(dim);
     return 1;
+  }
+
+  static bool runs(const For& loop, const Expr& atom) {
+    const VarRef* ref = atom.as<VarRef>();
+    return ref && loop.var.same_as(ref->var);
+  }
+  bool is_taken(const For* l) const {
+    return std::find(taken_.begin(), taken_.end(), l) != taken_.end();
   }
 
   const StagePath& path_;
@@ -235,17 +274,14 @@ LoopBox exact_box(const StagePath& path, size_t first_inside) {
   for (size_t d = 0; d < at.size(); ++d) {
     const Affine form = math.affine(at[d]);
     const SplitForm split = split_form(form, inside);
-    const std::optional<int64_t> size = as_int(stage.outputs[0]->shape[d]);
-    if (!size)
-      refuse(
-          Rule::exact_box_symbolic,
-          fmt::format("dimension {} of {} has the symbolic extent {}; what stage \"{}\" writes of "
-                      "it in one iteration is not known",
-                      d, stage.outputs[0]->name, print(stage.outputs[0]->shape[d]), stage.name),
-          "do it at a loop outside all loops of that dimension");
+    const Expr& size = stage.outputs[0]->shape[d];
     if (form.overflow || is_scatter(stage)) radix.fail(d);
+    if (radix.takes_whole(split, size)) {
+      box.dims.push_back({Affine::of(0), size, true});
+      continue;
+    }
     box.dims.push_back({split.outer, int_imm(radix.extent(d, split.inner)), false});
-    for (GuardUse& g : guards) g.used = g.used || keeps_in_domain(g, form, *size);
+    for (GuardUse& g : guards) g.used = g.used || keeps_in_domain(g, form, math.affine(size));
   }
   for (const GuardUse& g : guards) {
     if (g.used) continue;

@@ -18,6 +18,8 @@ struct LoopBox {
   std::vector<Expr> conditions;
 };
 
+std::vector<Expr> sides(const LoopBox& box);
+
 /// Ranges of all loops that can occur in a stage's bindings.
 Simplifier math_for(const StagePath& path);
 

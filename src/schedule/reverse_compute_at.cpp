@@ -124,7 +124,7 @@ class Mover {
   void check_writer(const StagePath& writer, const Buffer& buffer) {
     for (size_t n = 0; n <= at_; ++n) {
       const For& loop = *writer.loops[n];
-      if (extent_of(loop).value_or(0) < 1)
+      if (may_be_empty(loop))
         refuse(Rule::reverse_empty,
                fmt::format("loop \"{}\" outside may be empty, and then \"{}\" would not run",
                            loop.var.name(), name()),

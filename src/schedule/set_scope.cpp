@@ -2,9 +2,32 @@
 
 #include <algorithm>
 
+#include "arith/region.h"
 #include "schedule/kernel_rules.h"
 
 namespace tenon {
+
+namespace {
+
+/// The sides of the box that is in use while the buffer lives; its own where they are not known.
+std::vector<Expr> sides_in_use(const Program& program, const Buffer& buffer) {
+  std::vector<Expr> out = buffer->shape;
+  walk(
+      program.body,
+      [&](const Stmt& s) {
+        const Allocate* n = s.as<Allocate>();
+        if (!n || !(n->buffer == buffer)) return true;
+        Simplifier facts;
+        const Touched touched = writes_of(n->body, buffer, facts);
+        for (size_t d = 0; touched.box && d < out.size(); ++d)
+          out[d] = int_imm((*touched.box)[d].extent);
+        return false;
+      },
+      [](const Expr&) { return false; });
+  return out;
+}
+
+}  // namespace
 
 /// allocate B  global   ->   allocate B  register
 Program SetScope::apply(const Program& program, const Target& target) const {
@@ -15,6 +38,7 @@ Program SetScope::apply(const Program& program, const Target& target) const {
              fmt::format("{} is a parameter; parameters live in global memory", buffer),
              "set the scope of a cache_read or cache_write copy");
   check_scope(target, scope, "");
+  check_scope_size(buffer, scope, sides_in_use(program, old));
   BufferNode node = *old;
   node.scope = scope;
   BufferMap renamed;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "arith/interval.h"
+
 namespace tenon {
 
 namespace {
@@ -102,6 +104,21 @@ bool is_output(const Program& program, const Buffer& buffer) {
 }
 
 std::optional<int64_t> extent_of(const For& loop) { return as_int(loop.extent); }
+
+bool may_be_empty(const For& loop) { return bounds(loop.extent).min.value_or(0) < 1; }
+
+void check_scope_size(const std::string& buffer, Scope scope, const std::vector<Expr>& sizes,
+                      const std::string& loop) {
+  if (scope == Scope::global) return;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (as_int(sizes[d])) continue;
+    refuse(
+        Rule::scope_symbolic,
+        fmt::format("dimension {} of {} has the symbolic extent {}; {} memory is of constant size",
+                    d, buffer, print(sizes[d]), name(scope)),
+        "use Scope::global, or place it inside a split of that dimension", loop);
+  }
+}
 
 Stmt replace_loop(const Stmt& root, const Var& var, const std::function<Stmt(const For&)>& f) {
   if (const For* loop = root.as<For>(); loop && loop->var.same_as(var)) return f(*loop);

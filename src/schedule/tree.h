@@ -36,6 +36,12 @@ std::vector<Buffer> inputs_of(const Stage& stage);
 bool is_output(const Program& program, const Buffer& buffer);
 
 std::optional<int64_t> extent_of(const For& loop);
+/// Whether it may run no iteration: its extent is 0, or symbolic with 0 in its range.
+bool may_be_empty(const For& loop);
+/// Throws a Refusal when a buffer of this scope would have a symbolic size: `sizes` are the sides
+/// of the box that is kept of it.
+void check_scope_size(const std::string& buffer, Scope scope, const std::vector<Expr>& sizes,
+                      const std::string& loop = {});
 
 /// `root` with the loop over `var` replaced by f(loop).
 Stmt replace_loop(const Stmt& root, const Var& var, const std::function<Stmt(const For&)>& f);

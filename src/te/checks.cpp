@@ -17,18 +17,12 @@ namespace {
 /// So many points fit 64-bit index arithmetic with room to spare.
 constexpr int64_t kMostPoints = int64_t{1} << 56;
 
-/// Variables that extents speak of: they are dimensions, bound at the call.
-std::vector<Var> dimension_vars(const std::vector<Axis>& axes, const Expr& value) {
+/// Symbolic extents stand for numbers and may occur anywhere.
+std::vector<Var> symbols_in_value(const Expr& value) {
   std::vector<Var> found;
-  auto add = [&](const Expr& extent) {
-    for (const Var& v : free_vars(extent)) found.push_back(v);
-  };
-  for (const Axis& axis : axes) add(axis.extent);
   walk(value, [&](const Expr& e) {
-    if (auto* l = e.as<Load>())
-      for (const Expr& extent : l->buffer->shape) add(extent);
-    if (auto* r = e.as<Reduce>())
-      for (const Axis& axis : r->axes) add(axis.extent);
+    const VarRef* v = e.as<VarRef>();
+    if (v && v->var.is_symbol()) found.push_back(v->var);
     return true;
   });
   return found;
@@ -127,6 +121,8 @@ void check_extents(const std::string& where, const std::vector<Axis>& axes, cons
                         "a condition: {{.condition = {} < {}}}",
                         where, axis.var.name(), print(axis.extent), other.var.name(),
                         axis.var.name(), print(axis.extent)));
+  for (const Axis& axis : all)
+    check_extent(fmt::format("{}: axis \"{}\"", where, axis.var.name()), axis.extent);
 }
 
 void check_value(const std::string& where, const std::vector<Axis>& axes, const Expr& value) {
@@ -148,7 +144,7 @@ void check_value(const std::string& where, const std::vector<Axis>& axes, const 
                           where, axis.var.name()));
     return true;
   });
-  for (const Var& v : dimension_vars(axes, value)) known.push_back(v);
+  for (const Var& v : symbols_in_value(value)) known.push_back(v);
   const Var unknown = first_unknown(value, known);
   if (!unknown.defined()) return;
   throw UserError(
@@ -169,7 +165,7 @@ void check_reductions(const std::string& where, const std::vector<Axis>& axes, c
     if (const Reduce* reduce = e.as<Reduce>()) {
       std::vector<Expr> extents = extents_of(axes);
       for (const Axis& axis : reduce->axes) extents.push_back(axis.extent);
-      check_points(where, extents);
+      check_points(where, extents, Points::iterations);
     }
     return true;
   });
@@ -195,17 +191,43 @@ void check_node(const std::string& where, const Binary& n) {
 
 }  // namespace
 
-void check_points(const std::string& where, const std::vector<Expr>& extents) {
+std::string extents_text(const std::vector<Expr>& extents) {
+  std::vector<std::string> parts;
+  for (const Expr& part : extents) parts.push_back(print(part));
+  return join(parts, " x ");
+}
+
+void check_extent(const std::string& where, const Expr& extent) {
+  if (!extent.defined() || extent.type() != Type{i64, 1})
+    throw UserError(fmt::format("{} has an extent that is {}; an extent is an i64", where,
+                                extent.defined() ? name(extent.dtype()) : "undefined"));
+  for (const Var& v : free_vars(extent)) {
+    if (!v.is_symbol())
+      throw UserError(
+          fmt::format("{} has extent {}, and \"{}\" is no symbolic extent\n"
+                      "  try: Var {} = symbol(\"{}\")",
+                      where, print(extent), v.name(), v.name(), v.name()));
+  }
+  const Interval range = bounds(extent);
+  if (range.min && *range.min >= 0) return;
+  if (as_int(extent))
+    throw UserError(fmt::format("{} has extent {}; extents are 0 or more", where, print(extent)));
+  throw UserError(
+      fmt::format("{} has extent {}, which is in {}; extents are 0 or more\n"
+                  "  try: a symbol with a higher low end: symbol(\"n\", {{.low = 2}})",
+                  where, print(extent), print(range)));
+}
+
+void check_points(const std::string& where, const std::vector<Expr>& extents, Points points_of) {
   int64_t points = 1;
   for (const Expr& e : extents) {
-    const std::optional<int64_t> extent = as_int(e);
+    std::optional<int64_t> extent = as_int(e);
+    if (!extent && points_of == Points::memory) extent = bounds(e).max.value_or(INT64_MAX);
     if (!extent || *extent <= 0) continue;
     if (__builtin_mul_overflow(points, *extent, &points) || points > kMostPoints) {
-      std::vector<std::string> parts;
-      for (const Expr& part : extents) parts.push_back(print(part));
-      throw UserError(
-          fmt::format("{}: extents of {} are too many points; at most 2^56 can be counted", where,
-                      join(parts, " x ")));
+      throw UserError(fmt::format(
+          "{}: extents of {} are too many points; at most 2^56 can be counted{}", where,
+          extents_text(extents), as_int(e) ? "" : "\n  try: symbols with a lower high end"));
     }
   }
 }
@@ -214,18 +236,15 @@ void check_axes(const std::string& where, const std::vector<Axis>& axes) {
   for (size_t n = 0; n < axes.size(); ++n) {
     if (!axes[n].var.defined() || axes[n].var.name().empty() || !axes[n].extent.defined())
       throw UserError(fmt::format("{}: axis {} has no name or no extent", where, n));
-    if (axes[n].extent.dtype() != i64)
-      throw UserError(fmt::format("{}: the extent of axis \"{}\" is {}; an extent is an i64", where,
-                                  axes[n].var.name(), name(axes[n].extent.dtype())));
-    if (auto extent = as_int(axes[n].extent); extent && *extent < 0)
-      throw UserError(fmt::format("{}: axis \"{}\" has extent {}; extents are 0 or more", where,
-                                  axes[n].var.name(), *extent));
+    const std::vector<Var> vars = free_vars(axes[n].extent);  // others: check_formula
+    if (std::all_of(vars.begin(), vars.end(), [](const Var& v) { return v.is_symbol(); }))
+      check_extent(fmt::format("{}: axis \"{}\"", where, axes[n].var.name()), axes[n].extent);
     for (size_t m = 0; m < n; ++m)
       if (axes[m].var.same_as(axes[n].var))
         throw UserError(fmt::format("{}: axis \"{}\" is given twice, as axis {} and axis {}", where,
                                     axes[n].var.name(), m, n));
   }
-  check_points(where, extents_of(axes));
+  check_points(where, extents_of(axes), Points::memory);
 }
 
 void check_constants(const std::string& where, const Expr& value) {

@@ -74,10 +74,53 @@ class ProgramBuilder {
     program.body = seq(stages_);
     for (size_t n = temporaries_.size(); n-- > 0;)
       program.body = make_stmt(Allocate{temporaries_[n], program.body});
+    add_symbols(program);
     return program;
   }
 
  private:
+  /// Every symbol that the program speaks of, those of the parameters first; each must be the
+  /// extent of a parameter.
+  static void add_symbols(Program& program) {
+    const auto add = [&](const Expr& e) {
+      for (const Var& v : symbols_in(e)) {
+        const auto known = std::find_if(program.symbols.begin(), program.symbols.end(),
+                                        [&](const Var& s) { return s.name() == v.name(); });
+        if (known == program.symbols.end())
+          program.symbols.push_back(v);
+        else if (!known->same_as(v))
+          throw UserError(
+              fmt::format("program \"{}\": two different symbols are called \"{}\"\n"
+                          "  try: one symbol for both, or another name",
+                          program.name, v.name()));
+      }
+      return true;
+    };
+    std::vector<Var> bound;
+    for (const Param& p : program.params) {
+      for (const Expr& extent : p.buffer->shape) {
+        add(extent);
+        const auto term = symbol_term(extent);
+        if (!term)
+          throw UserError(fmt::format(
+              "program \"{}\": extent {} of \"{}\" cannot be solved for one symbol at the call; "
+              "those of inputs and outputs are numbers or c + k * symbol\n  try: a symbol of its "
+              "own for this extent",
+              program.name, print(extent), p.buffer->name));
+        if (term->symbol.defined()) bound.push_back(term->symbol);
+      }
+    }
+    walk(
+        program.body, [](const Stmt&) { return true; }, add);
+    for (const Var& v : program.symbols) {
+      if (std::none_of(bound.begin(), bound.end(), [&](const Var& b) { return b.same_as(v); }))
+        throw UserError(fmt::format(
+            "program \"{}\": symbol \"{}\" is the extent of no input or output, so that a call "
+            "cannot give it a value\n  try: an input that has it as an extent",
+            program.name, v.name()));
+    }
+  }
+
   struct PulledOut {
     Reduce reduce;
     Expr condition;

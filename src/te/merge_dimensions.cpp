@@ -200,6 +200,7 @@ class Merger {
     }
     Program out;
     out.name = program_.name;
+    out.symbols = program_.symbols;
     for (const Param& p : program_.params) out.params.push_back({own[number(p.buffer)], p.role});
     out.body = seq(nests);
     for (size_t n = buffers_.size(); n-- > 0;)

@@ -9,17 +9,14 @@
 namespace tenon {
 namespace {
 
-Tensor outside_tensor(std::string name, DType dtype, const std::vector<int64_t>& shape,
-                      ParamRole role) {
+Tensor outside_tensor(std::string name, DType dtype, std::vector<Expr> extents, ParamRole role) {
   if (name.empty()) throw UserError("input: a tensor needs a name");
-  std::vector<Expr> extents;
-  for (int64_t extent : shape) {
-    if (extent < 0)
-      throw UserError(fmt::format("input \"{}\": extents are 0 or more; the shape is {}", name,
-                                  shape_text(shape)));
-    extents.push_back(int_imm(extent));
+  const std::string where = fmt::format("input \"{}\"", name);
+  for (size_t d = 0; d < extents.size(); ++d) {
+    check_extent(fmt::format("{} of {}: dimension {}", where, extents_text(extents), d),
+                 extents[d]);
   }
-  check_points(fmt::format("input \"{}\"", name), extents);
+  check_points(where, extents, Points::memory);
   auto origin = std::make_shared<Formula>();
   origin->name = name;
   origin->role = role;
@@ -66,12 +63,23 @@ Expr Tensor::at(std::vector<Expr> indices) const {
   return load(buffer_, std::move(indices));
 }
 
-Tensor input(std::string name, DType dtype, std::vector<int64_t> shape) {
-  return outside_tensor(std::move(name), dtype, shape, ParamRole::input);
+Var symbol(std::string name, SymbolRange range) {
+  constexpr int64_t kMostExtent = int64_t{1} << 40;
+  if (name.empty()) throw UserError("symbol: a symbolic extent needs a name");
+  if (range.low < 0 || range.low > range.high || range.high > kMostExtent)
+    throw UserError(
+        fmt::format("symbol \"{}\": the range [{}, {}] is not one of extents; 0 <= low <= high <= "
+                    "2^40 is needed",
+                    name, range.low, range.high));
+  return Var::symbol(std::move(name), range);
 }
 
-Tensor constant(std::string name, DType dtype, std::vector<int64_t> shape) {
-  return outside_tensor(std::move(name), dtype, shape, ParamRole::constant);
+Tensor input(std::string name, DType dtype, Extents shape) {
+  return outside_tensor(std::move(name), dtype, std::move(shape.list), ParamRole::input);
+}
+
+Tensor constant(std::string name, DType dtype, Extents shape) {
+  return outside_tensor(std::move(name), dtype, std::move(shape.list), ParamRole::constant);
 }
 
 std::vector<Tensor> tensors_of(Formula definition) {

@@ -7,8 +7,10 @@ namespace tenon {
 
 /// Machine code of one kernel, not yet loaded into a process.
 struct KernelObject {
-  std::string bytes;      ///< an ELF object file
-  std::string symbol;     ///< its entry
+  std::string bytes;   ///< an ELF object file
+  std::string symbol;  ///< its entry
+  /// The workspace depends on the symbolic extents: the code has a function that says how much.
+  bool symbolic_workspace = false;
   Module module;          ///< everything but `entry` and `keep_alive`
   double compile_us = 0;  ///< lowering and code generation
 };

@@ -20,6 +20,9 @@ struct Task {
   /// Values that integer inputs may have, both inclusive, where they are used as indices. Others
   /// are measured with small numbers.
   std::map<std::string, std::pair<int64_t, int64_t>> input_ranges;
+  /// Values of the program's symbols, by name, that schedules are measured with. The winner's
+  /// kernel serves all others as well.
+  std::map<std::string, int64_t> sample_sizes;
 
   Task(std::string name, Program program, std::vector<NamedTemplate> templates, Target target)
       : name(std::move(name)),

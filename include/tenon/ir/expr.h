@@ -53,18 +53,30 @@ class Expr {
   std::shared_ptr<const ExprNode> node_;
 };
 
-/// A scalar variable: a loop, an axis, a Let. The object is the identity; the name is for printing.
+/// Values that a symbolic extent may have at a call, both ends included.
+struct SymbolRange {
+  int64_t low = 0, high = int64_t{1} << 20;
+  bool operator==(const SymbolRange&) const = default;
+};
+
+/// A scalar variable: a loop, an axis, a Let, a symbolic extent. The object is the identity; the
+/// name is for printing.
 struct VarNode {
   std::string name;
   Type type;
+  std::optional<SymbolRange> range;  // of a symbolic extent only
 };
 
 class Var {
  public:
   Var() = default;
   explicit Var(std::string name, Type type = {});
+  /// A symbolic extent: an i64 that gets its value at the call (te's symbol() checks the range).
+  static Var symbol(std::string name, SymbolRange range);
   const std::string& name() const { return node_->name; }
   Type type() const { return node_->type; }
+  const std::optional<SymbolRange>& range() const { return node_->range; }
+  bool is_symbol() const { return node_->range.has_value(); }
   bool defined() const { return node_ != nullptr; }
   const VarNode* get() const { return node_.get(); }
   bool same_as(const Var& other) const { return node_ == other.node_; }

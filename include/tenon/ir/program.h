@@ -21,7 +21,21 @@ struct Program {
   std::string name;
   std::vector<Param> params;
   Stmt body;
+  /// The symbolic extents (Var::symbol) in the order of the kernel's `dims`; names are unique. Each
+  /// is bound by a parameter: one of its dimensions has an extent symbol_term() understands.
+  std::vector<Var> symbols{};
 };
+
+/// constant + factor * symbol: an extent that a call can solve for its symbol.
+struct SymbolTerm {
+  int64_t constant = 0, factor = 0;
+  Var symbol{};  // undefined: a constant, and factor is 0
+};
+/// Nothing for other forms: n * m, n // 2.
+std::optional<SymbolTerm> symbol_term(const Expr& extent);
+
+/// The symbolic extents that an expression speaks of, in order of first appearance.
+std::vector<Var> symbols_in(const Expr& e);
 
 enum class Form : uint8_t { LoopTree, Flat };
 

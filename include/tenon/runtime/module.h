@@ -11,16 +11,23 @@
 
 namespace tenon {
 
-/// One extent of a parameter: a number, or the symbolic extent `symbol` of the module.
+/// One extent of a parameter: a number, or value + factor * (symbolic extent `symbol` of the
+/// module).
 struct Extent {
   int64_t value = 0;
   int symbol = -1;  ///< index into Module::symbols; -1 for a number
+  int64_t factor = 0;
 
   Extent(int64_t number) : value(number) {}
-  static Extent of_symbol(int index) {
-    Extent extent(0);
+  static Extent of_symbol(int index, int64_t factor = 1, int64_t value = 0) {
+    Extent extent(value);
     extent.symbol = index;
+    extent.factor = factor;
     return extent;
+  }
+  /// The extent when the module's symbols have these values.
+  int64_t at(const std::vector<int64_t>& dims) const {
+    return symbol < 0 ? value : value + factor * dims[static_cast<size_t>(symbol)];
   }
   bool operator==(const Extent&) const = default;
 };
@@ -45,11 +52,15 @@ struct Module {
   std::shared_ptr<void> keep_alive;  ///< the code
   int64_t workspace_bytes = 0;       ///< once a call
   int64_t workspace_bytes_per_worker = 0;
-  std::vector<Parameter> parameters;  ///< inputs, then outputs
+  tenon_workspace workspace_of = nullptr;  ///< where the bytes depend on the symbols: the code says
+  std::vector<Parameter> parameters;       ///< inputs, then outputs
   std::vector<Symbol> symbols;
 
-  int64_t workspace_total(int workers) const {
-    return workspace_bytes + workspace_bytes_per_worker * workers;
+  /// Bytes of workspace of a call with these values of the symbols.
+  int64_t workspace_total(int workers, const int64_t* dims = nullptr) const {
+    int64_t bytes[2] = {workspace_bytes, workspace_bytes_per_worker};
+    if (workspace_of) workspace_of(dims, bytes);
+    return bytes[0] + bytes[1] * workers;
   }
 };
 

@@ -61,10 +61,25 @@ class Tensor {
   ParamRole role_ = ParamRole::output;
 };
 
-Tensor input(std::string name, DType dtype, std::vector<int64_t> shape);
+/// A symbolic extent: a dimension that is known at the call only, within a declared range. One
+/// kernel serves all its values. It may stand in extents (alone or as n - 2, 2*n + 1, ...) and in
+/// values. UserError for: no name, a range that is empty, negative or above 2^40.
+Var symbol(std::string name, SymbolRange range = {});
+
+/// The shape of a tensor: numbers, symbols and expressions of symbols.
+struct Extents {
+  Extents() = default;
+  Extents(std::initializer_list<Expr> extents) : list(extents) {}
+  Extents(const std::vector<int64_t>& extents) : list(extents.begin(), extents.end()) {}
+  Extents(std::vector<Expr> extents) : list(std::move(extents)) {}
+  std::vector<Expr> list;
+};
+
+/// UserError for an extent that is negative, no i64, or speaks of anything but symbols.
+Tensor input(std::string name, DType dtype, Extents shape);
 /// An input whose contents the task knows ahead of time (weights): a schedule may have it packed at
 /// load.
-Tensor constant(std::string name, DType dtype, std::vector<int64_t> shape);
+Tensor constant(std::string name, DType dtype, Extents shape);
 
 /// name[axes] = value. The axes' kind becomes spatial. UserError for: an axis twice, a variable
 /// that is neither an axis nor bound by a Reduce, an index count that is off, a void value.

@@ -32,7 +32,9 @@ Translation translate(const Program& flat, const Target& target, const CodegenOp
   t.module->setTargetTriple(t.machine->getTargetTriple().str());
   t.module->setDataLayout(t.machine->createDataLayout());
   const CodePlan plan = plan_code(flat);
-  t.workspace = plan.workspace;
+  t.workspace.symbolic = plan.symbolic_workspace();
+  if (!t.workspace.symbolic)
+    t.workspace = {*as_int(plan.shared_bytes), *as_int(plan.bytes_per_worker), false};
   Emitter(flat, target, plan, *t.module, options.symbol).run();
   if (options.verify_module) {
     std::string problem;

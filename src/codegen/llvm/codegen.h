@@ -12,6 +12,8 @@ namespace tenon {
 struct WorkspaceBytes {
   int64_t shared = 0;
   int64_t per_worker = 0;
+  /// Both depend on the symbolic extents: workspace_symbol() in the object says them.
+  bool symbolic = false;
 };
 
 struct ObjectCode {
@@ -19,6 +21,10 @@ struct ObjectCode {
   std::string symbol;  // its entry, of type tenon_kernel
   WorkspaceBytes workspace;
 };
+
+/// The function of type tenon_workspace that an object with a symbolic workspace has beside its
+/// entry.
+inline std::string workspace_symbol(const std::string& entry) { return entry + "_workspace"; }
 
 struct CodegenOptions {
   std::string symbol = "tenon_entry";
@@ -39,9 +45,11 @@ std::string generate_assembly(const Program& flat, const Target& target,
 /// Machine code made executable in this process; unloaded with the last handle.
 struct LoadedCode {
   void* entry = nullptr;
+  void* workspace = nullptr;  // of a symbolic workspace
   std::shared_ptr<void> keep_alive;
 };
-LoadedCode load_object(std::string_view object_bytes, const std::string& symbol);
+LoadedCode load_object(std::string_view object_bytes, const std::string& symbol,
+                       bool symbolic_workspace = false);
 
 /// "19.1.7"
 std::string llvm_version();

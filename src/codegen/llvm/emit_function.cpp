@@ -81,10 +81,7 @@ void Emitter::make_alias_scopes() {
     scopes.push_back(metadata.createAnonymousAliasScope(domain, b->name));
     scopes_[b] = llvm::MDNode::get(context_, scopes.back());
   }
-  auto apart = [&](const BufferNode* a, const BufferNode* b) {
-    const auto x = plan_.slots.find(a), y = plan_.slots.find(b);
-    return x == plan_.slots.end() || y == plan_.slots.end() || !x->second.overlaps(y->second);
-  };
+  auto apart = [&](const BufferNode* a, const BufferNode* b) { return !plan_.may_overlap(a, b); };
   for (const BufferNode* b : buffers) {
     std::vector<llvm::Metadata*> others;
     for (size_t i = 0; i < buffers.size(); ++i) {
@@ -92,6 +89,38 @@ void Emitter::make_alias_scopes() {
     }
     others_[b] = others.empty() ? nullptr : llvm::MDNode::get(context_, others);
   }
+}
+
+void Emitter::bind_dims(llvm::Value* dims) {
+  llvm::IRBuilder<> top(frame_.entry_end);
+  for (size_t i = 0; i < plan_.dims.size(); ++i) {
+    llvm::Value* place = top.CreateConstGEP1_64(top.getInt64Ty(), dims, i);
+    llvm::Value* extent = top.CreateLoad(top.getInt64Ty(), place, plan_.dims[i].name());
+    frame_.depths[extent] = 0;
+    bind(plan_.dims[i], extent);
+    frame_.non_negative.insert(plan_.dims[i].get());
+  }
+}
+
+/// The value of an expression of symbolic extents, computed once for the function.
+llvm::Value* Emitter::evaluate_at_entry(const Expr& e) {
+  llvm::IRBuilderBase::InsertPointGuard guard(builder_);
+  builder_.SetInsertPoint(frame_.entry_end);
+  return evaluate(e);
+}
+
+/// void workspace(const int64_t* dims, int64_t* bytes): a tenon_workspace.
+void Emitter::emit_workspace() {
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(),
+                                       {builder_.getPtrTy(), builder_.getPtrTy()}, false);
+  llvm::Function* f = begin_function(workspace_symbol(symbol_), type, true);
+  bind_dims(f->getArg(0));
+  const Expr bytes[] = {plan_.shared_bytes, plan_.bytes_per_worker};
+  for (unsigned n = 0; n < 2; ++n) {
+    llvm::Value* place = builder_.CreateConstGEP1_64(builder_.getInt64Ty(), f->getArg(1), n);
+    builder_.CreateStore(evaluate(bytes[n]), place);
+  }
+  builder_.CreateRetVoid();
 }
 
 void Emitter::emit_entry() {
@@ -106,13 +135,7 @@ void Emitter::emit_entry() {
     frame_.depths[pointer] = 0;
     frame_.homes[&b].pointer = pointer;
   }
-  for (size_t i = 0; i < plan_.dims.size(); ++i) {
-    llvm::Value* place = top.CreateConstGEP1_64(top.getInt64Ty(), f->getArg(1), i);
-    llvm::Value* extent = top.CreateLoad(top.getInt64Ty(), place, plan_.dims[i].name());
-    frame_.depths[extent] = 0;
-    bind(plan_.dims[i], extent);
-    frame_.non_negative.insert(plan_.dims[i].get());
-  }
+  bind_dims(f->getArg(1));
   frame_.workspace = f->getArg(2);
   frame_.parallel_for = f->getArg(3);
   frame_.pool = f->getArg(4);
@@ -124,6 +147,7 @@ void Emitter::emit_entry() {
 void Emitter::run() {
   make_alias_scopes();
   emit_entry();
+  if (plan_.symbolic_workspace()) emit_workspace();
 }
 
 }  // namespace tenon

@@ -52,9 +52,13 @@ void Emitter::emit_parallel(const For& n) {
   llvm::Value* min = evaluate(n.min);
   llvm::Value* count = evaluate(n.extent);
   auto constant = [&](const Var& v) { return llvm::isa<llvm::Constant>(frame_.vars.at(v.get())); };
-  const Needs needs = needs_of(
+  Needs needs = needs_of(
       n.body, [&](const Var& v) { return frame_.vars.count(v.get()) > 0 && !constant(v); },
       [&](const Buffer& b) { return frame_.homes.count(b.get()) > 0; });
+  if (plan_.symbolic_workspace()) {  // places in the workspace depend on them
+    for (const Var& v : plan_.dims)
+      add_once(needs.vars, v, [](const Var& a, const Var& b) { return a.same_as(b); });
+  }
   std::vector<llvm::Value*> values = {min, frame_.workspace};
   for (const Var& v : needs.vars) values.push_back(frame_.vars.at(v.get()));
   for (const BufferNode* b : needs.buffers) {
@@ -115,8 +119,8 @@ llvm::Function* Emitter::emit_task(const For& n, const std::vector<Var>& vars,
   }
   llvm::Value* worker =
       builder_.CreateMul(builder_.CreateSExt(task->getArg(3), builder_.getInt64Ty()),
-                         builder_.getInt64(plan_.workspace.per_worker));
-  llvm::Value* offset = builder_.CreateAdd(worker, builder_.getInt64(plan_.workspace.shared));
+                         evaluate(plan_.bytes_per_worker));
+  llvm::Value* offset = builder_.CreateAdd(worker, evaluate(plan_.shared_bytes));
   frame_.worker_base = builder_.CreateGEP(builder_.getInt8Ty(), frame_.workspace, offset, "mine");
   llvm::Value* begin = builder_.CreateAdd(min, task->getArg(1));
   llvm::Value* end = builder_.CreateAdd(min, task->getArg(2));

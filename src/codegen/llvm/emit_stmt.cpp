@@ -131,7 +131,8 @@ void Emitter::emit_allocate(const Allocate& n) {
     TENON_CHECK(slot.per_worker == in_task_,
                 "buffer \"{}\" is allocated inside and outside parallel loops", b.name);
     llvm::Value* base = slot.per_worker ? frame_.worker_base : frame_.workspace;
-    h.pointer = top.CreateGEP(top.getInt8Ty(), base, top.getInt64(slot.offset), b.name);
+    llvm::Value* offset = evaluate_at_entry(slot.offset);
+    h.pointer = top.CreateGEP(top.getInt8Ty(), base, offset, b.name);
     frame_.depths[h.pointer] = 0;
   }
   frame_.homes[&b] = std::move(h);

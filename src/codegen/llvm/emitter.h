@@ -160,6 +160,9 @@ class Emitter {
   llvm::Function* begin_function(const std::string& name, llvm::FunctionType* type, bool is_entry);
   void finish_function();
   void emit_entry();
+  void bind_dims(llvm::Value* dims);
+  void emit_workspace();
+  llvm::Value* evaluate_at_entry(const Expr& e);
   void make_alias_scopes();
   llvm::BasicBlock* new_block(const char* name);
 

@@ -86,13 +86,15 @@ class Linker {
 
 }  // namespace
 
-LoadedCode load_object(std::string_view object_bytes, const std::string& symbol) {
+LoadedCode load_object(std::string_view object_bytes, const std::string& symbol,
+                       bool symbolic_workspace) {
   Linker& linker = Linker::instance();
   orc::JITDylib& library = linker.add(object_bytes);
   std::shared_ptr<void> handle(
       &library, [&linker](void* p) { linker.remove(*static_cast<orc::JITDylib*>(p)); });
   void* entry = linker.find(library, symbol);
-  return {entry, std::move(handle)};
+  void* workspace = symbolic_workspace ? linker.find(library, workspace_symbol(symbol)) : nullptr;
+  return {entry, workspace, std::move(handle)};
 }
 
 }  // namespace tenon

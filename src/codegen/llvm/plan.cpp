@@ -12,16 +12,26 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 
-int64_t constant_elements(const BufferNode& b) {
-  auto shape = const_shape(b.shape);
-  if (!shape) {
-    throw UserError(fmt::format(
-        "code generation: temporary \"{}\" has a size that is only known at the call; the "
-        "workspace needs a "
-        "constant one\n  try: compute it inside a loop of constant extent, or inline it",
-        b.name));
-  }
-  return std::accumulate(shape->begin(), shape->end(), int64_t{1}, std::multiplies<>());
+Expr larger(const Expr& a, const Expr& b) {
+  if (!a.defined() || structural_equal(a, b)) return b;
+  const auto x = as_int(a), y = as_int(b);
+  if (x && y) return *x < *y ? b : a;
+  if (x == 0) return b;
+  return y == 0 ? a : max(a, b);
+}
+
+/// The first aligned place at or after `bytes`.
+Expr aligned(const Expr& bytes) {
+  if (const auto value = as_int(bytes)) return int_imm((*value + kAlign - 1) / kAlign * kAlign);
+  return floor_div(bytes + int_imm(kAlign - 1), int_imm(kAlign)) * int_imm(kAlign);
+}
+
+Expr sum_of(const Expr& a, const Expr& b) { return is_const(a, 0) ? b : a + b; }
+
+Expr bytes_of(const BufferNode& b) {
+  Expr out = int_imm(byte_size(b.dtype));
+  for (const Expr& extent : b.shape) out = is_const(out, 1) ? extent : out * extent;
+  return out;
 }
 
 /// Stack-like: an Allocate stands behind those around it, siblings start at the same place. A
@@ -30,40 +40,45 @@ class WorkspacePlanner {
  public:
   explicit WorkspacePlanner(CodePlan& plan) : plan_(plan) {}
 
-  void visit(const Stmt& s, int64_t offset, bool parallel) {
+  void visit(const Stmt& s, const Expr& offset, bool parallel) {
     if (!s.defined()) return;
     std::visit(
-        overloaded{
-            [&](const For& n) {
-              const bool enters = n.mark == LoopMark::parallel && !parallel;
-              visit(n.body, enters ? 0 : offset, parallel || enters);
-            },
-            [&](const Seq& n) {
-              for (const Stmt& part : n.stmts) visit(part, offset, parallel);
-            },
-            [&](const If& n) {
-              visit(n.then_case, offset, parallel);
-              visit(n.else_case, offset, parallel);
-            },
-            [&](const Allocate& n) { visit(n.body, place(*n.buffer, offset, parallel), parallel); },
-            [&](const LetStmt& n) { visit(n.body, offset, parallel); }, [](const Store&) {},
-            [](const Evaluate&) {}, [](const Barrier&) {}, [](const Stage&) {}},
+        overloaded{[&](const For& n) {
+                     const bool enters = n.mark == LoopMark::parallel && !parallel;
+                     visit(n.body, enters ? int_imm(0) : offset, parallel || enters);
+                   },
+                   [&](const Seq& n) {
+                     for (const Stmt& part : n.stmts) visit(part, offset, parallel);
+                   },
+                   [&](const If& n) {
+                     visit(n.then_case, offset, parallel);
+                     visit(n.else_case, offset, parallel);
+                   },
+                   [&](const Allocate& n) { allocate(n, offset, parallel); },
+                   [&](const LetStmt& n) { visit(n.body, offset, parallel); }, [](const Store&) {},
+                   [](const Evaluate&) {}, [](const Barrier&) {}, [](const Stage&) {}},
         s.node().v);
   }
 
  private:
-  int64_t place(const BufferNode& b, int64_t offset, bool parallel) {
-    if (in_registers(b)) return offset;
-    const int64_t bytes = constant_elements(b) * byte_size(b.dtype);
+  void allocate(const Allocate& n, const Expr& offset, bool parallel) {
+    const BufferNode& b = *n.buffer;
+    if (in_registers(b)) return visit(n.body, offset, parallel);
     WorkspaceSlot& slot = plan_.slots[&b];
-    slot = {std::max(slot.offset, offset), bytes, parallel};
-    const int64_t end = (slot.offset + bytes + kAlign - 1) / kAlign * kAlign;
-    int64_t& total = parallel ? plan_.workspace.per_worker : plan_.workspace.shared;
-    total = std::max(total, end);
-    return end;
+    slot.offset = larger(slot.offset, offset);
+    slot.bytes = bytes_of(b);
+    slot.per_worker = parallel;
+    slot.around.insert(around_.begin(), around_.end());
+    const Expr end = aligned(sum_of(slot.offset, slot.bytes));
+    Expr& total = parallel ? plan_.bytes_per_worker : plan_.shared_bytes;
+    total = larger(total, end);
+    around_.push_back(&b);
+    visit(n.body, end, parallel);
+    around_.pop_back();
   }
 
   CodePlan& plan_;
+  std::vector<const BufferNode*> around_;
 };
 
 /// Variables that reach the index of a register buffer, through lets too, and the lanes used on
@@ -226,18 +241,27 @@ void plan_unrolling(const Stmt& body, const RegisterUses& uses, CodePlan& plan) 
 
 }  // namespace
 
+bool CodePlan::symbolic_workspace() const {
+  return !as_int(shared_bytes) || !as_int(bytes_per_worker);
+}
+
+bool CodePlan::may_overlap(const BufferNode* a, const BufferNode* b) const {
+  const auto x = slots.find(a), y = slots.find(b);
+  if (x == slots.end() || y == slots.end()) return false;
+  const WorkspaceSlot &s = x->second, &t = y->second;
+  if (s.per_worker != t.per_worker || s.around.count(b) || t.around.count(a)) return false;
+  const auto s_at = as_int(s.offset), s_bytes = as_int(s.bytes);
+  const auto t_at = as_int(t.offset), t_bytes = as_int(t.bytes);
+  const bool s_first = s_at && s_bytes && t_at && *s_at + *s_bytes <= *t_at;
+  const bool t_first = t_at && t_bytes && s_at && *t_at + *t_bytes <= *s_at;
+  return !s_first && !t_first;
+}
+
 CodePlan plan_code(const Program& flat) {
   CodePlan plan;
-  for (const Param& p : flat.params) {
-    for (const Expr& extent : p.buffer->shape) {
-      for (const Var& v : free_vars(extent)) {
-        const bool known = std::any_of(plan.dims.begin(), plan.dims.end(),
-                                       [&](const Var& d) { return d.same_as(v); });
-        if (!known) plan.dims.push_back(v);
-      }
-    }
-  }
-  WorkspacePlanner(plan).visit(flat.body, 0, false);
+  plan.shared_bytes = plan.bytes_per_worker = int_imm(0);
+  plan.dims = flat.symbols;
+  WorkspacePlanner(plan).visit(flat.body, int_imm(0), false);
   const RegisterUses uses(flat.body, plan);
   plan_unrolling(flat.body, uses, plan);
   return plan;

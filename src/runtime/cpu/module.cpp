@@ -8,13 +8,20 @@
 namespace tenon {
 namespace {
 
+/// "4", "n", "2*n - 1"
+std::string describe(const Module& module, const Extent& e) {
+  if (e.symbol < 0) return std::to_string(e.value);
+  const std::string& name = module.symbols.at(static_cast<size_t>(e.symbol)).name;
+  std::string text = e.factor == 1 ? name : fmt::format("{}*{}", e.factor, name);
+  if (e.value > 0) text += fmt::format(" + {}", e.value);
+  if (e.value < 0) text += fmt::format(" - {}", -e.value);
+  return text;
+}
+
 /// "C f32 [4, n]"
 std::string describe(const Module& module, const Parameter& p) {
   std::vector<std::string> extents;
-  for (const Extent& e : p.shape) {
-    extents.push_back(e.symbol < 0 ? std::to_string(e.value)
-                                   : module.symbols.at(static_cast<size_t>(e.symbol)).name);
-  }
+  for (const Extent& e : p.shape) extents.push_back(describe(module, e));
   return fmt::format("{} {} [{}]", p.name, name(p.dtype), join(extents));
 }
 
@@ -42,16 +49,24 @@ void check_extents(const Module& module, const Parameter& p, const Array& a,
     }
     const auto s = static_cast<size_t>(wanted.symbol);
     const Symbol& symbol = module.symbols.at(s);
-    if (given < symbol.low || given > symbol.high) {
-      refuse(module, fmt::format("argument {} is {}, but extent {} ({}) must be in {} to {}",
-                                 p.name, describe(a), d, symbol.name, symbol.low, symbol.high));
+    const std::string text = describe(module, wanted);
+    if (bound_by[s]) {
+      if (given == wanted.at(dims)) continue;
+      refuse(module, fmt::format("argument {} has {} = {}, but {} has {} = {}", p.name, text, given,
+                                 bound_by[s]->name, symbol.name, dims[s]));
     }
-    if (bound_by[s] && dims[s] != given) {
-      refuse(module, fmt::format("argument {} has {} = {}, but {} has {} = {}", p.name, symbol.name,
-                                 given, bound_by[s]->name, symbol.name, dims[s]));
+    const int64_t value = (given - wanted.value) / wanted.factor;
+    if (value * wanted.factor + wanted.value != given)
+      refuse(module, fmt::format("argument {} is {}, but extent {} must be {} for a whole {}",
+                                 p.name, describe(a), d, text, symbol.name));
+    if (value < symbol.low || value > symbol.high) {
+      refuse(module,
+             fmt::format("argument {} is {}, but extent {} ({}) must be in {} to {}", p.name,
+                         describe(a), d, text, wanted.value + wanted.factor * symbol.low,
+                         wanted.value + wanted.factor * symbol.high));
     }
-    if (!bound_by[s]) bound_by[s] = &p;
-    dims[s] = given;
+    bound_by[s] = &p;
+    dims[s] = value;
   }
 }
 
@@ -115,7 +130,7 @@ void call_unchecked(const Module& module, void* const* arguments, const int64_t*
                     ThreadPool& pool, Workspace& workspace) {
   const ThreadPool::Busy busy(
       pool);  // a kernel may start several loops: workers stay awake between them
-  void* const scratch = workspace.reserve(module.workspace_total(pool.workers()));
+  void* const scratch = workspace.reserve(module.workspace_total(pool.workers(), dims));
   const int32_t status =
       module.entry(arguments, dims, scratch, &ThreadPool::parallel_for_entry, &pool);
   TENON_CHECK(status == TENON_OK, "kernel {} returned status {}", module.name, status);

@@ -171,14 +171,17 @@ TEST_CASE("formulas from te run as written, symbolic extents included") {
   run(make_program("p", {c}), {&ma, &mb, &mc});
   CHECK(mc.all() == V{11, 1, -9, 21});
 
-  Var n("n"), e("e");
+  Var n = symbol("n", {.low = 1, .high = 9}), e("e");
   Buffer S("S", i64, {Expr(n)});
   Memory s(i64, 6);
-  run({"p", {{S, ParamRole::output}}, loop(e, n, store(S, e, Expr(n) * 10 + Expr(e)))}, {&s},
-      {.dims = {{"n", 6}}});
+  const Program p{
+      "p", {{S, ParamRole::output}}, loop(e, n, store(S, e, Expr(n) * 10 + Expr(e))), {n}};
+  run(p, {&s}, {.dims = {{"n", 6}}});
   CHECK(s.all() == V{60, 61, 62, 63, 64, 65});
-  CHECK_THROWS_WITH(run({"p", {{S, ParamRole::output}}, Stmt()}, {&s}),
-                    Catch::Contains("no value for the extent \"n\" of S"));
+  CHECK_THROWS_WITH(run(p, {&s}),
+                    Catch::Contains("no value for the symbolic extent \"n\" of p"));
+  CHECK_THROWS_WITH(run(p, {&s}, {.dims = {{"n", 10}}}),
+                    Catch::Contains("n = 10 is outside of its range [1, 9]"));
 }
 
 TEST_CASE("flat statements: lets, ifs, masked vectors, temporaries, loops that start elsewhere") {

@@ -63,6 +63,24 @@ TEST_CASE("inputs may share memory") {
   CHECK(out.to_doubles()[0] == 8);
 }
 
+TEST_CASE("a symbolic extent is solved from the first argument that has it") {
+  Module m = add_module();
+  m.symbols = {{"n", 1, 10}};
+  m.parameters[0].shape = {Extent::of_symbol(0, 2, 1)};
+  m.parameters[2].shape = {Extent::of_symbol(0, 1, -1)};
+  const Array b = zeros(f32, {1});
+  const std::vector<Array> good = {zeros(f32, {7}), b, zeros(f32, {2})};
+  CHECK(check_arguments(m, good) == std::vector<int64_t>{3});
+  CHECK_THAT(refusal(m, {zeros(f32, {8}), b, zeros(f32, {2})}),
+             Contains("argument a is f32 [8], but extent 0 must be 2*n + 1 for a whole n"));
+  CHECK_THAT(refusal(m, {zeros(f32, {7}), b, zeros(f32, {3})}),
+             Contains("argument out has n - 1 = 3, but a has n = 3"));
+  CHECK_THAT(refusal(m, {zeros(f32, {23}), b, zeros(f32, {10})}),
+             Contains("extent 0 (2*n + 1) must be in 3 to 21"));
+  CHECK_THAT(refusal(m, {zeros(f32, {1}), b, zeros(f32, {0})}),
+             Contains("extent 0 (2*n + 1) must be in 3 to 21"));
+}
+
 TEST_CASE("arguments that do not fit are refused by name") {
   const Module m = add_module();
   const Array a = zeros(f32, {3}), b = zeros(f32, {1}), out = zeros(f32, {3});
