@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "arith/interval.h"
 #include "schedule/tree.h"
 
 namespace tenon {
@@ -74,6 +75,7 @@ struct NestPlan {
   std::string stage;
   int64_t vectors = 1;  // vectors side by side along the innermost spatial axis
   int64_t rows = 1;     // rows of a reduction's register tile
+  Tail rows_tail = Tail::exact;
 };
 
 /// One nest:  for spatial...: for reduce...: S   ->   for outer (parallel): for tiles: for reduce:
@@ -86,8 +88,8 @@ class NestScheduler {
     const StagePath path = find_stage(s_.program(), stage_);
     reduction_ = path.stage->combiner != nullptr;
     for (const For* l : path.loops) {
-      const int64_t n = extent_of(*l).value_or(0);
-      if (n == 0) return;  // nothing runs, or the size is not known
+      const int64_t n = bounds(l->extent).max.value_or(0);  // of a symbolic one the most
+      if (n == 0) return;                                   // nothing runs
       (binds_reduce(*path.stage, l->var) ? reduce_ : spatial_).push_back({l->var.name(), n});
     }
     for (const Buffer& b : path.stage->outputs)
@@ -111,9 +113,9 @@ class NestScheduler {
   void split_rows() {
     if (!reduction_ || spatial_.size() < 2 || plan_.rows < 2) return;
     Named& r = spatial_[spatial_.size() - 2];
-    if (s_.try_apply(Split{stage_, r.name, plan_.rows, Tail::exact})) return;
+    if (s_.try_apply(Split{stage_, r.name, plan_.rows, plan_.rows_tail})) return;
     row_ = r.name + ".i";
-    r = {r.name + ".o", r.extent / plan_.rows};
+    r = {r.name + ".o", (r.extent + plan_.rows - 1) / plan_.rows};
   }
 
   void split_vector() {
@@ -170,7 +172,7 @@ class NestScheduler {
     for (size_t n = 1; n < outer_.size() && iterations < 8 * s_.target().cores; ++n) {
       if (s_.try_apply(Fuse{stage_, whole, outer_[n].name})) break;
       whole += "_" + outer_[n].name;
-      iterations *= outer_[n].extent;
+      iterations = std::min(iterations, int64_t{1} << 20) * outer_[n].extent;
     }
     if (has_loop(s_, stage_, whole)) s_.try_apply(Parallel{stage_, whole});
   }
@@ -192,16 +194,23 @@ void generic_template(Schedule& s, Knobs& knobs) {
   for (const std::string& name : s.stages()) {
     const StagePath path = find_stage(s.program(), name);
     NestPlan plan{name, 1, 1};
-    int64_t spatial = 0, row_extent = 1;
+    int64_t spatial = 0;
+    Expr row_extent = int_imm(1);
     for (const AxisBinding& b : path.stage->axes) {
       if (b.kind != AxisKind::spatial) continue;
       ++spatial;
       if (spatial == static_cast<int64_t>(path.stage->indices.size()) - 1)
-        row_extent = as_int(b.axis.extent).value_or(1);
+        row_extent = b.axis.extent;
     }
     plan.vectors = knobs.pick(name + ".vectors", {1, 2, 4}, 2);
-    if (path.stage->combiner && spatial >= 2)
-      plan.rows = knobs.divisor(name + ".rows", row_extent, {.max = 8, .standard = 4});
+    if (path.stage->combiner && spatial >= 2) {
+      if (const auto rows = as_int(row_extent)) {
+        plan.rows = knobs.divisor(name + ".rows", *rows, {.max = 8, .standard = 4});
+      } else {
+        plan.rows = knobs.pick(name + ".rows", {1, 2, 4, 8}, 4);
+        plan.rows_tail = Tail::guard;
+      }
+    }
     plans.push_back(plan);
   }
   for (const NestPlan& plan : plans) NestScheduler(s, plan).run();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "arith/interval.h"
 #include "schedule/tree.h"
 
 namespace tenon {
@@ -34,7 +35,7 @@ std::set<std::string> reach(const std::vector<StagePath>& stages, const std::str
 int64_t points_of(const Stage& stage) {
   int64_t out = 1;
   for (const AxisBinding& b : stage.axes) {
-    const std::optional<int64_t> n = as_int(b.axis.extent);
+    const std::optional<int64_t> n = bounds(b.axis.extent).max;
     if (!n || __builtin_mul_overflow(out, *n, &out)) return 0;
   }
   return out;
