@@ -104,9 +104,10 @@ TEST_CASE("one kernel of a random schedule is right at every size") {
 
 TEST_CASE("D05 one kernel, split by 8 and vectorised, runs for 0 to 70") {
   const Var n = symbol("n");
-  const Tensor x = input("x", f32, {n});
+  const Tensor x = input("x", i32, {n});
   const Axis i("i", n);
-  const Program p = make_program("p", {compute("y", {i}, x(i) * 3.0 + 1.0)});
+  const Program p =
+      make_program("p", {compute("y", {i}, x(i) * int_imm(3, i32) + int_imm(1, i32))});
   for (const Target& target : runnable_targets()) {
     Schedule s(p, target);
     s.split("i", 8);
