@@ -61,7 +61,11 @@ Received receive_all(int socket, void* data, size_t size, double deadline_us,
 Json describe(const Parameter& p) {
   Json shape = Json::array();
   for (const Extent& e : p.shape) shape.push_back({e.value, e.symbol, e.factor});
-  return {{"name", p.name}, {"dtype", name(p.dtype)}, {"shape", shape}, {"output", p.is_output}};
+  return {{"name", p.name},
+          {"dtype", name(p.dtype)},
+          {"shape", shape},
+          {"output", p.is_output},
+          {"layout", p.layout}};
 }
 
 Parameter parameter_from(const Json& j) {
@@ -77,7 +81,50 @@ Parameter parameter_from(const Json& j) {
                                  : Extent::of_symbol(symbol, e.at(2).get<int64_t>(), number.value));
   }
   p.is_output = j.at("output");
+  p.layout = j.at("layout");
   return p;
+}
+
+/// The description of a kernel; its bytes and those of its packers are appended to `body`.
+Json describe(const KernelObject& object, std::string& body) {
+  Json head;
+  head["symbol"] = object.symbol;
+  head["compile_us"] = object.compile_us;
+  head["name"] = object.module.name;
+  head["workspace_bytes"] = object.module.workspace_bytes;
+  head["workspace_bytes_per_worker"] = object.module.workspace_bytes_per_worker;
+  head["symbolic_workspace"] = object.symbolic_workspace;
+  head["symbols"] = Json::array();
+  for (const Symbol& s : object.module.symbols) head["symbols"].push_back({s.name, s.low, s.high});
+  head["parameters"] = Json::array();
+  for (const Parameter& p : object.module.parameters) head["parameters"].push_back(describe(p));
+  head["bytes"] = object.bytes.size();
+  body += object.bytes;
+  head["packers"] = Json::array();
+  for (const KernelObject& packer : object.packers)
+    head["packers"].push_back(describe(packer, body));
+  return head;
+}
+
+/// The kernel whose bytes start at `body`, which then starts behind them and those of its packers.
+KernelObject kernel_from(const Json& head, std::string_view& body) {
+  KernelObject object;
+  const size_t bytes = head.at("bytes");
+  TENON_CHECK(bytes <= body.size(), "a message that ends inside a kernel");
+  object.bytes = body.substr(0, bytes);
+  body.remove_prefix(bytes);
+  object.symbol = head.at("symbol");
+  object.compile_us = head.at("compile_us");
+  object.module.name = head.at("name");
+  object.module.workspace_bytes = head.at("workspace_bytes");
+  object.module.workspace_bytes_per_worker = head.at("workspace_bytes_per_worker");
+  object.symbolic_workspace = head.at("symbolic_workspace");
+  for (const Json& s : head.at("symbols"))
+    object.module.symbols.push_back(
+        {s.at(0).get<std::string>(), s.at(1).get<int64_t>(), s.at(2).get<int64_t>()});
+  for (const Json& p : head.at("parameters")) object.module.parameters.push_back(parameter_from(p));
+  for (const Json& packer : head.at("packers")) object.packers.push_back(kernel_from(packer, body));
+  return object;
 }
 
 }  // namespace
@@ -103,37 +150,15 @@ Received receive_message(int socket, Message& out, double deadline_us,
 }
 
 Message to_message(const KernelObject& object) {
-  Json head;
-  head["symbol"] = object.symbol;
-  head["compile_us"] = object.compile_us;
-  head["name"] = object.module.name;
-  head["workspace_bytes"] = object.module.workspace_bytes;
-  head["workspace_bytes_per_worker"] = object.module.workspace_bytes_per_worker;
-  head["symbolic_workspace"] = object.symbolic_workspace;
-  head["symbols"] = Json::array();
-  for (const Symbol& s : object.module.symbols) head["symbols"].push_back({s.name, s.low, s.high});
-  head["parameters"] = Json::array();
-  for (const Parameter& p : object.module.parameters) head["parameters"].push_back(describe(p));
-  return {head.dump(), object.bytes};
+  Message message;
+  message.head = describe(object, message.body).dump();
+  return message;
 }
 
 KernelObject kernel_from_message(const Message& message) {
   try {
-    const Json head = Json::parse(message.head);
-    KernelObject object;
-    object.bytes = message.body;
-    object.symbol = head.at("symbol");
-    object.compile_us = head.at("compile_us");
-    object.module.name = head.at("name");
-    object.module.workspace_bytes = head.at("workspace_bytes");
-    object.module.workspace_bytes_per_worker = head.at("workspace_bytes_per_worker");
-    object.symbolic_workspace = head.at("symbolic_workspace");
-    for (const Json& s : head.at("symbols"))
-      object.module.symbols.push_back(
-          {s.at(0).get<std::string>(), s.at(1).get<int64_t>(), s.at(2).get<int64_t>()});
-    for (const Json& p : head.at("parameters"))
-      object.module.parameters.push_back(parameter_from(p));
-    return object;
+    std::string_view body = message.body;
+    return kernel_from(Json::parse(message.head), body);
   } catch (const Json::exception& e) {
     throw InternalError(fmt::format("a message that is no kernel: {}", e.what()));
   }

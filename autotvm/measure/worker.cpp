@@ -89,7 +89,18 @@ void Worker::load(int slot, const KernelObject& object) {
     throw UserError(fmt::format("its workspace is {} MiB, {} are allowed", workspace >> 20,
                                 setup_.memory_bytes >> 20));
   }
-  kernels_[slot] = {module, 0};
+  Loaded kernel{module, 0, {}, arguments_};
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    if (!kernel.module.parameters[k].packer) continue;
+    const Array packed = prepack(kernel.module, k, inputs_[k].array(), pool_);
+    kernel.arguments[k] = kernel.packed.emplace(k, packed).first->second.array().raw();
+  }
+  kernels_[slot] = std::move(kernel);
+}
+
+const Array& Worker::input_of(const Loaded& kernel, size_t parameter) const {
+  const auto packed = kernel.packed.find(parameter);
+  return packed == kernel.packed.end() ? inputs_[parameter].array() : packed->second.array();
 }
 
 void Worker::run(const Module& module, const std::vector<void*>& arguments) {
@@ -105,7 +116,7 @@ void Worker::make_expected(int slot) {
 
 double Worker::sample(Loaded& kernel, int64_t calls) {
   const double start = now_us();
-  for (int64_t k = 0; k < calls; ++k) run(kernel.module, arguments_);
+  for (int64_t k = 0; k < calls; ++k) run(kernel.module, kernel.arguments);
   kernel.call_us = (now_us() - start) / static_cast<double>(calls);
   return kernel.call_us;
 }
@@ -139,19 +150,19 @@ std::vector<std::vector<double>> Worker::time(const std::vector<int>& slots, dou
 
 Worker::Verdict Worker::verify(int slot) {
   const Loaded& kernel = at(slot);
-  Verdict verdict = verify_at(kernel.module, GuardAt::end, GuardedBuffer::kPoison);
+  Verdict verdict = verify_at(kernel, GuardAt::end, GuardedBuffer::kPoison);
   if (verdict.status != TrialStatus::ok || kernel.call_us > kSlowUs) return verdict;
-  Verdict other = verify_at(kernel.module, GuardAt::start, kOtherPoison);
+  Verdict other = verify_at(kernel, GuardAt::start, kOtherPoison);
   return other.status != TrialStatus::ok || other.error > verdict.error ? other : verdict;
 }
 
-Worker::Verdict Worker::verify_at(const Module& module, GuardAt guard, uint8_t poison) {
+Worker::Verdict Worker::verify_at(const Loaded& kernel, GuardAt guard, uint8_t poison) {
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   std::vector<void*> arguments;
   for (size_t k = 0; k < setup_.parameters.size(); ++k) {
     const Parameter& p = setup_.parameters[k];
     const bool is_input = k < inputs_.size();
-    const Array& like = is_input ? inputs_[k].array() : outputs_[k - inputs_.size()];
+    const Array& like = is_input ? input_of(kernel, k) : outputs_[k - inputs_.size()];
     const auto bytes = static_cast<size_t>(like.bytes());
     buffers.push_back(
         std::make_unique<GuardedBuffer>(bytes, static_cast<size_t>(byte_size(p.dtype)), guard));
@@ -165,16 +176,17 @@ Worker::Verdict Worker::verify_at(const Module& module, GuardAt guard, uint8_t p
   forget_arrays();
   for (size_t k = 0; k < buffers.size(); ++k)
     watch_array(setup_.parameters[k].name.c_str(), arguments[k], buffers[k]->bytes());
-  run(module, arguments);
+  run(kernel.module, arguments);
   forget_arrays();
   for (size_t k = 0; k < inputs_.size(); ++k) {
     watch_array(setup_.parameters[k].name.c_str(), inputs_[k].array().raw(),
                 static_cast<size_t>(inputs_[k].array().bytes()));
   }
-  return judge(buffers);
+  return judge(kernel, buffers);
 }
 
-Worker::Verdict Worker::judge(const std::vector<std::unique_ptr<GuardedBuffer>>& buffers) {
+Worker::Verdict Worker::judge(const Loaded& kernel,
+                              const std::vector<std::unique_ptr<GuardedBuffer>>& buffers) {
   Verdict out;
   const double unknown = std::nan("");
   for (size_t k = 0; k < buffers.size(); ++k) {
@@ -182,7 +194,7 @@ Worker::Verdict Worker::judge(const std::vector<std::unique_ptr<GuardedBuffer>>&
     if (!buffers[k]->slack_intact())
       return {TrialStatus::wrong_answer, "wrote just outside of " + p.name, unknown};
     if (k < inputs_.size()) {
-      const Array& original = inputs_[k].array();
+      const Array& original = input_of(kernel, k);
       const auto bytes = static_cast<size_t>(original.bytes());
       if (bytes > 0 && std::memcmp(buffers[k]->data(), original.raw(), bytes) != 0)
         return {TrialStatus::wrong_answer, "wrote to the input " + p.name, unknown};

@@ -56,21 +56,24 @@ class Worker {
  private:
   struct Loaded {
     Module module;
-    double call_us = 0;  // of the latest call or sample
+    double call_us = 0;                      // of the latest call or sample
+    std::map<size_t, ReadOnlyArray> packed;  // by parameter: the inputs that it takes packed
+    std::vector<void*> arguments;            // for timing
   };
 
   Loaded& at(int slot);
   void run(const Module& module, const std::vector<void*>& arguments);
   double sample(Loaded& kernel, int64_t calls);
-  Verdict verify_at(const Module& module, GuardAt guard, uint8_t poison);
-  Verdict judge(const std::vector<std::unique_ptr<GuardedBuffer>>& buffers);
+  Verdict verify_at(const Loaded& kernel, GuardAt guard, uint8_t poison);
+  Verdict judge(const Loaded& kernel, const std::vector<std::unique_ptr<GuardedBuffer>>& buffers);
+  const Array& input_of(const Loaded& kernel, size_t parameter) const;
 
   RunnerSetup setup_;
   ThreadPool pool_;
   Workspace workspace_;
   std::vector<ReadOnlyArray> inputs_;
   std::vector<Array> outputs_, expected_;
-  std::vector<void*> arguments_;  // for timing
+  std::vector<void*> arguments_;  // of kernels that pack nothing ahead
   std::map<int, Loaded> kernels_;
 };
 

@@ -8,6 +8,21 @@ namespace {
 
 Expr ceil_div(const Expr& a, int64_t b) { return b == 1 ? a : floor_div(a + int_imm(b - 1), b); }
 
+// Distance in memory of neighbours along each storage dimension.
+std::vector<Expr> strides(const BufferNode& b) {
+  const std::vector<Expr> shape = storage_shape(b);
+  std::vector<Expr> out(shape.size(), int_imm(1));
+  for (size_t d = shape.size(); d-- > 1;) {
+    Expr stride = out[d] * shape[d];
+    for (const StrideAlign& a : b.aligns) {
+      if (a.dim != static_cast<int>(d) - 1) continue;
+      stride = stride + floor_mod(int_imm(a.offset) - stride, int_imm(a.factor));
+    }
+    out[d - 1] = stride;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Expr> storage_shape(const BufferNode& b) {
@@ -34,11 +49,36 @@ std::vector<Expr> storage_indices(const BufferNode& b, const std::vector<Expr>& 
   return out;
 }
 
+std::vector<Expr> logical_indices(const BufferNode& b, const std::vector<Expr>& stored) {
+  if (b.layout.empty()) return stored;
+  std::vector<Expr> out(b.shape.size());
+  for (size_t n = 0; n < stored.size(); ++n) {
+    const LayoutDim& d = b.layout[n];
+    const Expr part = d.divide == 1 ? stored[n] : stored[n] * int_imm(d.divide);
+    Expr& sum = out[static_cast<size_t>(d.dim)];
+    sum = sum.defined() ? sum + part : part;
+  }
+  return out;
+}
+
+Expr storage_size(const BufferNode& b) {
+  const std::vector<Expr> shape = storage_shape(b);
+  if (!b.aligns.empty()) return strides(b)[0] * shape[0];
+  Expr size = int_imm(1);
+  for (const Expr& e : shape) size = size * e;
+  return size;
+}
+
 Expr flat_index(const BufferNode& b, const std::vector<Expr>& logical) {
   TENON_CHECK(logical.size() == b.shape.size(), "{} indices for buffer {} of rank {}",
               logical.size(), b.name, b.shape.size());
   const std::vector<Expr> shape = storage_shape(b), at = storage_indices(b, logical);
   Expr index = int_imm(0);
+  if (!b.aligns.empty()) {
+    const std::vector<Expr> apart = strides(b);
+    for (size_t d = 0; d < at.size(); ++d) index = index + at[d] * apart[d];
+    return index;
+  }
   for (size_t d = 0; d < at.size(); ++d) {
     index = d == 0 ? at[d] : index * shape[d] + at[d];
   }

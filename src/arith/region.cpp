@@ -176,6 +176,7 @@ class Accesses {
     walk(s.body);
   }
   void visit(const Barrier&) {}
+  void visit(const PrefetchLine&) {}
   void visit(const Stage& s) {
     for (const AxisBinding& b : s.axes) values_[b.axis.var] = substitute(b.value, values_);
     expr(s.spatial_guard);

@@ -1,8 +1,13 @@
 #include <tenon/compile/compile.h>
 
+#include <tenon/ir/ops.h>
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+
 #include <mutex>
 
 #include "codegen/llvm/codegen.h"
+#include "compile/packers.h"
 #include "lower/lower.h"
 
 namespace tenon {
@@ -47,6 +52,42 @@ void Kernel::run(std::span<const Array> arguments, ThreadPool& pool) const {
   std::unique_ptr<Workspace> workspace = state_->workspaces.take();
   call(state_->module, arguments, pool, *workspace);
   state_->workspaces.give_back(std::move(workspace));
+}
+
+namespace {
+
+/// The parameter of that name that is packed ahead.
+size_t packed_parameter(const Module& module, std::string_view name) {
+  std::vector<std::string> known;
+  for (size_t k = 0; k < module.parameters.size(); ++k) {
+    if (module.parameters[k].name == name && module.parameters[k].packer) return k;
+    if (module.parameters[k].packer) known.push_back(module.parameters[k].name);
+  }
+  throw UserError(fmt::format("kernel {} packs no input \"{}\" ahead; {}", module.name, name,
+                              known.empty() ? "none is" : "it packs " + join(known)));
+}
+
+}  // namespace
+
+Array Kernel::prepack(std::string_view parameter, const Array& array) const {
+  const size_t k = packed_parameter(state_->module, parameter);
+  return tenon::prepack(state_->module, k, array, default_pool());
+}
+
+Array Kernel::unpack(std::string_view parameter, const Array& packed) const {
+  const Param& p = state_->program.params[packed_parameter(state_->module, parameter)];
+  const Kernel inverse = compile(unpacking_program(p.buffer, state_->target), state_->target);
+  const Array plain = Array::empty(p.buffer->dtype, *const_shape(p.buffer->shape));
+  inverse(packed, plain);
+  return plain;
+}
+
+std::vector<Array> Kernel::prepacked(std::span<const Array> arguments) const {
+  std::vector<Array> out(arguments.begin(), arguments.end());
+  const std::vector<Parameter>& parameters = module().parameters;
+  for (size_t k = 0; k < out.size() && k < parameters.size(); ++k)
+    if (parameters[k].packer) out[k] = tenon::prepack(module(), k, out[k], default_pool());
+  return out;
 }
 
 const Module& Kernel::module() const { return state_->module; }

@@ -2,7 +2,9 @@
 #include <tenon/ir/ops.h>
 #include <tenon/runtime/timer.h>
 
+#include "arith/layout.h"
 #include "codegen/llvm/codegen.h"
+#include "compile/packers.h"
 #include "lower/lower.h"
 
 namespace tenon {
@@ -37,8 +39,12 @@ KernelObject compile_object(const Program& loop_tree, const Target& target) {
     out.module.symbols.push_back({v.name(), v.range()->low, v.range()->high});
   for (const Param& p : loop_tree.params) {
     Parameter parameter{p.buffer->name, p.buffer->dtype, {}, p.role == ParamRole::output};
-    for (const Expr& extent : p.buffer->shape)
+    for (const Expr& extent : storage_shape(*p.buffer))
       parameter.shape.push_back(extent_of(extent, loop_tree));
+    if (!p.buffer->layout.empty()) {
+      parameter.layout = layout_text(p.buffer->layout);
+      out.packers.push_back(compile_object(packing_program(p.buffer, target), target));
+    }
     out.module.parameters.push_back(std::move(parameter));
   }
   out.compile_us = now_us() - start;
@@ -56,6 +62,10 @@ Module load_kernel(const KernelObject& object, const Target& target) {
   module.entry = reinterpret_cast<tenon_kernel>(code.entry);
   module.workspace_of = reinterpret_cast<tenon_workspace>(code.workspace);
   module.keep_alive = std::move(code.keep_alive);
+  size_t next = 0;
+  for (Parameter& p : module.parameters)
+    if (!p.layout.empty())
+      p.packer = std::make_shared<const Module>(load_kernel(object.packers.at(next++), target));
   return module;
 }
 

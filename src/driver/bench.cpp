@@ -47,7 +47,7 @@ Entry make_entry(const Task& task, const NamedTrace& schedule, const std::vector
   entry.row.threads = pool.workers();
   entry.row.schedule = schedule.schedule;
   entry.kernel = compile_or_keep(task, schedule.trace, pool.workers());
-  entry.arguments = with_own_outputs(entry.kernel, arguments);
+  entry.arguments = entry.kernel.prepacked(with_own_outputs(entry.kernel, arguments));
   entry.kernel.run(entry.arguments, pool);
   const Comparison comparison = compare_arguments(task, expected, entry.arguments);
   entry.row.check = comparison.passed ? CheckResult::passed : CheckResult::failed;

@@ -237,6 +237,9 @@ class StmtCompiler {
   StmtCode node(const Barrier&, const Stmt&) {
     return [](Frame&) {};  // one thread runs everything in order
   }
+  StmtCode node(const PrefetchLine&, const Stmt&) {
+    return [](Frame&) {};
+  }
 
   struct StageCode {
     std::vector<std::pair<size_t, ScalarFn>> axes;

@@ -240,17 +240,6 @@ std::string update_sign(const Combiner& c) {
   return fmt::format("{}=", symbol.symbol.empty() ? name(*op) : symbol.symbol);
 }
 
-std::string layout_text(const std::vector<LayoutDim>& layout) {
-  std::vector<std::string> dims;
-  for (const LayoutDim& d : layout) {
-    std::string text = fmt::format("d{}", d.dim);
-    if (d.divide != 1) text += fmt::format("//{}", d.divide);
-    if (d.modulo != 0) text += fmt::format("%{}", d.modulo);
-    dims.push_back(text);
-  }
-  return fmt::format("layout({})", join(dims));
-}
-
 /// Statements, one per line. An Allocate or let that is last in its block holds for the rest of the
 /// block without further indentation; otherwise its body is indented.
 class Printer {
@@ -305,6 +294,8 @@ class Printer {
     std::string text = fmt::format("{}[{}] {}", names_.of(b), join(shape, ","), name(b->dtype));
     if (b->scope != Scope::global) text += fmt::format(" {}", name(b->scope));
     if (!b->layout.empty()) text += " " + layout_text(b->layout);
+    for (const StrideAlign& a : b->aligns)
+      text += fmt::format(" align(stride{}%{} == {})", a.dim, a.factor, a.offset);
     return text;
   }
 
@@ -378,6 +369,9 @@ class Printer {
     names_.unbind(s.var);
   }
   void show(const Barrier&, int depth, bool, bool) { line(depth, "barrier"); }
+  void show(const PrefetchLine& s, int depth, bool, bool) {
+    line(depth, "prefetch " + expr_.element(s.buffer, s.indices, {}));
+  }
 
   void show(const Stage& stage, int depth, bool, bool) {
     VarMap bindings;
@@ -440,6 +434,17 @@ std::string hash_of(const Program& program, const PrintOptions& options) {
 
 std::string print(const Program& program, const PrintOptions& options) {
   return Printer(options).program(program);
+}
+
+std::string layout_text(const std::vector<LayoutDim>& layout) {
+  std::vector<std::string> dims;
+  for (const LayoutDim& d : layout) {
+    std::string text = fmt::format("d{}", d.dim);
+    if (d.divide != 1) text += fmt::format("//{}", d.divide);
+    if (d.modulo != 0) text += fmt::format("%{}", d.modulo);
+    dims.push_back(text);
+  }
+  return fmt::format("layout({})", join(dims));
 }
 
 std::string print(const Program& program) { return print(program, PrintOptions{}); }

@@ -117,6 +117,10 @@ class ProgramReader {
     for (const Json& d : line.at("layout"))
       node.layout.push_back(
           {d.at("dim").get<int>(), d.at("divide").get<int64_t>(), d.at("modulo").get<int64_t>()});
+    if (line.contains("aligns"))
+      for (const Json& a : line.at("aligns"))
+        node.aligns.push_back(
+            {a.at("dim").get<int>(), a.at("factor").get<int64_t>(), a.at("offset").get<int64_t>()});
     return buffers_[at] = Buffer(std::move(node));
   }
 

@@ -229,6 +229,17 @@ class Verifier {
     bind_and_check(s.var, s.body);
   }
   void rule(const Barrier&) { need(form_ == Form::Flat, "a barrier is for flat code only"); }
+  void rule(const PrefetchLine& s) {
+    need(form_ == Form::Flat, "a prefetch is for flat code only; in a loop tree it is a note");
+    use(s.buffer, s.indices, "prefetches");
+    need(s.buffer->scope != Scope::reg,
+         fmt::format("prefetches register buffer {}", s.buffer->name));
+    for (const Expr& index : s.indices) {
+      check_expr(index);
+      need(index.type() == Type{i64, 1},
+           fmt::format("index {} of a prefetch is not a scalar i64", print(index)));
+    }
+  }
 
   void rule(const Stage& stage) {
     stage_ = &stage;

@@ -158,6 +158,10 @@ Stmt map_children(const Stmt& s, const StmtFn& fs, const ExprFn& fe) {
                           return keep(std::move(r));
                         },
                         [&](const Barrier&) { return s; },
+                        [&](const PrefetchLine& n) {
+                          PrefetchLine r{n.buffer, m(n.indices)};
+                          return keep(std::move(r));
+                        },
                         [&](const Stage& n) { return keep(map_stage(n, m)); },
                     },
                     s.node().v);
@@ -281,6 +285,10 @@ Stmt replace_buffers(const Stmt& s, const BufferMap& buffers) {
     }
     if (const Allocate* n = s.as<Allocate>()) {
       Allocate r = *n;
+      return mapped(r.buffer) ? make_stmt(std::move(r)) : s;
+    }
+    if (const PrefetchLine* n = s.as<PrefetchLine>()) {
+      PrefetchLine r = *n;
       return mapped(r.buffer) ? make_stmt(std::move(r)) : s;
     }
     if (const Stage* n = s.as<Stage>()) {

@@ -48,6 +48,8 @@ class ProgramWriter {
                  {"shape", list(b->shape)},
                  {"scope", name(b->scope)},
                  {"layout", std::move(layout)}};
+    for (const StrideAlign& a : b->aligns)
+      line["aligns"].push_back({{"dim", a.dim}, {"factor", a.factor}, {"offset", a.offset}});
     buffers_.push_back(std::move(line));
     return buffer_numbers_[b.get()] = buffers_.size() - 1;
   }

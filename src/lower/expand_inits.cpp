@@ -1,3 +1,4 @@
+#include <tenon/ir/notes.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
@@ -40,6 +41,9 @@ Stmt init_nest(const StagePath& path, size_t first) {
     copy.kind = AxisKind::spatial;
     if (copy.mark == LoopMark::tensorize) copy.mark = LoopMark::vectorize;
     copy.intrinsic = nullptr;
+    for (const std::string_view mark : {"prefetch", "double_buffer"})
+      for (const std::string& b : noted_buffers(copy.notes, mark))
+        copy.notes.erase(fmt::format("{}({})", mark, b));
     copy.var = Var(copy.var.name());
     fresh[path.loops[k]->var] = copy.var;
     loops.push_back(std::move(copy));

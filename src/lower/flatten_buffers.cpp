@@ -8,16 +8,11 @@
 namespace tenon {
 namespace {
 
-Expr product(const std::vector<Expr>& extents) {
-  Expr size = int_imm(1);
-  for (const Expr& e : extents) size = size * e;
-  return size;
-}
-
 Buffer flat_buffer(const Buffer& b) {
   BufferNode node = *b;
-  node.shape = {product(storage_shape(*b))};
+  node.shape = {storage_size(*b)};
   node.layout.clear();
+  node.aligns.clear();
   node.origin = nullptr;
   return Buffer(std::move(node));
 }
@@ -33,6 +28,8 @@ class Flattener {
     }
     Stmt out = map_children(
         s, [&](const Stmt& c) { return stmt(c); }, [&](const Expr& e) { return expr(e); });
+    if (const PrefetchLine* n = out.as<PrefetchLine>())
+      return make_stmt(PrefetchLine{twin(n->buffer), {flat_index(*n->buffer, n->indices)}});
     const Store* n = out.as<Store>();
     if (!n) return out;
     return make_stmt(

@@ -1,3 +1,4 @@
+#include <tenon/ir/notes.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
@@ -290,7 +291,7 @@ Stmt Partitioner::trimmed(const For& n, const std::vector<Part>& parts, bool sel
 }
 
 Stmt Partitioner::loop(const For& n, bool selects) {
-  selects |= n.notes.count("partition") > 0;
+  selects |= n.notes.count(std::string(kPartitionNote)) > 0;
   const auto low = as_int(n.min), extent = as_int(n.extent);
   if (extent && *extent <= 0) return {};
   if (extent && *extent == 1) return stmt(substitute(n.body, {{n.var, n.min}}), selects);
@@ -301,6 +302,11 @@ Stmt Partitioner::loop(const For& n, bool selects) {
   }
   const Interval range{*low, *low + *extent - 1};
   simplifier_.set_range(n.var, range);
+  if (n.notes.count(std::string(kNoPartitionNote))) {
+    For out = n;
+    out.body = stmt(n.body, selects);
+    return out.body.defined() ? make_stmt(std::move(out)) : Stmt();
+  }
   if (makes_lanes(n.mark)) {
     return trimmed(n, parts_of(n.var, range, n.body, selects, false), selects);
   }

@@ -37,6 +37,27 @@ Program lower_stages(const Program& program);
 ///         T[i.o*6 + i.i, j.o*50 + j.i] = ..               T[i.i, j.i] = ..
 Program compact_buffers(const Program& program, const Target& target);
 
+/// Carries out the notes prefetch(B)=d: at the top of the loop's body, inside the buffers that it
+/// allocates, each cache line is prefetched of the box of B that the body touches d iterations
+/// later. Nothing where no box is known, or B is in registers.
+///
+///     for k in 0..64  prefetch(B)=4            for k in 0..64
+///       for j in 0..32                  ->       for line in 0..2  unroll
+///         C[j] += A[k]*B[k, j]                     prefetch B[k + 4, line*16]
+///                                                for j in 0..32 ...
+Program issue_prefetches(const Program& program);
+
+/// Carries out the notes double_buffer(T)=1: the parts of the loop's body that fill T run one
+/// iteration ahead, into the other one of two copies. InternalError where the schedule's check let
+/// a loop pass whose body does not allocate and fill T itself.
+///
+///     for x in 0..n  double_buffer(T)=1        allocate T[2, f]
+///       allocate T[f]                          fill T[0, ..] for x = 0   if 0 < n
+///       fill T                          ->     for x in 0..n
+///       work on T                                fill T[(x + 1)%2, ..] for x + 1   if x + 1 < n
+///                                                work on T[x%2, ..]
+Program double_buffers(const Program& program);
+
 /// Splits loops where a guard (or, under a loop with the note "partition", the condition of a
 /// select) holds for all inner iterations, so that the body has no predicate and the extents in the
 /// tails are constants.
@@ -53,7 +74,8 @@ Program compact_buffers(const Program& program, const Target& target);
 /// `max_statements`.
 Program partition_loops(const Program& program, int64_t max_statements);
 
-/// Multi-dimensional accesses become one i64 index: row-major, or the buffer's layout.
+/// Multi-dimensional accesses become one i64 index: row-major, or the buffer's layout, rows padded
+/// as its aligns ask.
 ///
 ///     A[i, j + 1]  of A[100, 64]     ->     A[i*64 + j + 1]  of A[6400]
 Program flatten_buffers(const Program& program);

@@ -82,7 +82,8 @@ int64_t count_statements(const Stmt& s) {
   walk(
       s,
       [&](const Stmt& x) {
-        count += x.as<Store>() || x.as<Evaluate>() || x.as<For>() || x.as<If>();
+        count +=
+            x.as<Store>() || x.as<Evaluate>() || x.as<For>() || x.as<If>() || x.as<PrefetchLine>();
         return true;
       },
       nullptr);

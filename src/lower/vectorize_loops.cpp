@@ -44,6 +44,7 @@ class Vectorizer {
             [&](const Allocate& n) { return allocate(n, c); },
             [&](const Evaluate& n) { return make_stmt(Evaluate{expr(c)(n.value)}); },
             [&](const LetStmt& n) { return let_stmt(n, c); }, [&](const Barrier&) { return s; },
+            [&](const PrefetchLine& n) { return prefetch(n, c); },
             [&](const Stage& n) -> Stmt {
               TENON_CHECK(false, "stage {} is still in the program", n.name);
               return s;
@@ -63,6 +64,7 @@ class Vectorizer {
   Stmt chunk(const For& n, const Expr& first, const Expr& tail);
   Stmt full_chunks(const For& n, const Expr& first, const Expr& count);
   Stmt store(const Store& n, const LaneContext& c);
+  Stmt prefetch(const PrefetchLine& n, const LaneContext& c);
   Stmt branch(const If& n, const LaneContext& c);
   Stmt allocate(const Allocate& n, const LaneContext& c);
   Stmt let_stmt(const LetStmt& n, const LaneContext& c);
@@ -244,6 +246,17 @@ Stmt Vectorizer::store(const Store& n, const LaneContext& c) {
   }
   if (mask.defined()) mask = to_lanes(mask, c.lanes);
   return make_stmt(Store{buffer, {at}, to_lanes(value, c.lanes), mask, n.atomic});
+}
+
+// What the first lane asks for; nothing where that is no scalar. A hint need not be complete.
+Stmt Vectorizer::prefetch(const PrefetchLine& n, const LaneContext& c) {
+  if (per_lane_.count(n.buffer)) return {};
+  VarMap first;
+  if (c.loop) first.emplace(c.lane, int_imm(0));
+  LaneExpr lanes = expr(c);
+  const Expr at = lanes.index(substitute(n.indices[0], first));
+  if (at.lanes() > 1) return {};
+  return make_stmt(PrefetchLine{n.buffer, {at}});
 }
 
 // Uniform parts of the condition stay a branch, the others become masks.

@@ -1,75 +1,13 @@
 #include <tenon/schedule/stage_primitives.h>
 
 #include <algorithm>
-#include <set>
 
+#include "schedule/copy.h"
 #include "schedule/kernel_rules.h"
 #include "schedule/place.h"
 
 namespace tenon {
 namespace {
-
-/// Each dimension's parts must tile its index: divide 1 modulo a, divide a modulo b, ..., the last
-/// one without modulo.
-void check_layout(const std::vector<LayoutDim>& layout, size_t rank, const std::string& buffer) {
-  if (layout.empty()) return;
-  for (size_t d = 0; d < rank; ++d) {
-    std::vector<LayoutDim> parts;
-    for (const LayoutDim& l : layout)
-      if (l.dim == static_cast<int>(d)) parts.push_back(l);
-    std::sort(parts.begin(), parts.end(),
-              [](const LayoutDim& a, const LayoutDim& b) { return a.divide < b.divide; });
-    int64_t next = 1;
-    for (const LayoutDim& l : parts) {
-      const bool ends = &l == &parts.back();
-      if (l.divide != next || (l.modulo == 0) != ends || l.modulo < 0 ||
-          (l.modulo > 0 && l.modulo < 2))
-        next = -1;
-      if (next > 0 && !ends) next *= l.modulo;
-    }
-    if (parts.empty() || next < 1)
-      refuse(Rule::layout_parts,
-             fmt::format("the layout does not store dimension {} of {} exactly once: its parts "
-                         "must be index % a, "
-                         "(index // a) % b, ..., index // (a*b...)",
-                         d, buffer),
-             "for blocks of n along the last dimension of a matrix: {{1, n, 0}, {0, 1, 0}, {1, 1, "
-             "n}}");
-  }
-  for (const LayoutDim& l : layout)
-    if (l.dim < 0 || l.dim >= static_cast<int>(rank))
-      refuse(Rule::layout_dimension,
-             fmt::format("the layout names dimension {} of {}, which has {}", l.dim, buffer, rank));
-}
-
-/// The producer's axis names, else those of the reader's axes that index the dimensions, else d0,
-/// d1, ...; each once.
-std::vector<std::string> dim_names(const Program& program, const Stage& reader,
-                                   const Buffer& buffer) {
-  std::vector<std::string> names(buffer->shape.size());
-  const std::vector<StagePath> writers = writers_of(program, buffer);
-  auto name_from = [&](const std::vector<Expr>& indices) {
-    for (size_t d = 0; d < names.size(); ++d) {
-      if (!names[d].empty()) continue;
-      const std::vector<Var> vars = free_vars(indices[d]);
-      if (!vars.empty()) names[d] = vars[0].name();
-    }
-  };
-  if (!writers.empty()) name_from(writers[0].stage->indices);
-  for (const Expr& e : reader.values)
-    walk(e, [&](const Expr& part) {
-      const Load* l = part.as<Load>();
-      if (l && l->buffer == buffer) name_from(l->indices);
-      return true;
-    });
-  std::set<std::string> used;
-  for (size_t d = 0; d < names.size(); ++d) {
-    if (names[d].empty()) names[d] = fmt::format("d{}", d);
-    const std::string base = names[d];
-    for (int n = 2; !used.insert(names[d]).second; ++n) names[d] = fmt::format("{}{}", base, n);
-  }
-  return names;
-}
 
 /// stage NAME: copy[dims] = buffer[dims]
 Stage copy_stage(const std::string& name, const Buffer& copy, const Buffer& from,
@@ -204,7 +142,7 @@ Program CacheRead::apply(const Program& program, const Target& target) const {
   check_computed(program, path, box, from, mark);
 
   const std::string copy_name = fresh_name(program, buffer + ".cache");
-  BufferNode node{copy_name, from->dtype, from->shape, scope, layout, nullptr};
+  BufferNode node{copy_name, from->dtype, from->shape, scope, layout, {}, nullptr};
   const Buffer copy(std::move(node));
   const Stmt nest = nest_over_box(
       copy_stage(copy_name, copy, from, dim_names(program, *path.stage, from)), box, math);

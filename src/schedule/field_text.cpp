@@ -37,6 +37,10 @@ std::string cpp_text(int64_t value) { return fmt::format("{}", value); }
 
 std::string cpp_text(Tail value) { return fmt::format("Tail::{}", name(value)); }
 
+std::string_view name(PackWhen when) { return when == PackWhen::ahead ? "ahead" : "run_time"; }
+
+std::string cpp_text(PackWhen value) { return fmt::format("PackWhen::{}", name(value)); }
+
 std::string cpp_text(Scope value) {
   return fmt::format("Scope::{}", value == Scope::reg ? "reg" : name(value));
 }

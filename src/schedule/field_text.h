@@ -1,6 +1,6 @@
 #pragma once
 #include <tenon/ir/intrinsic.h>
-#include <tenon/schedule/fields.h>
+#include <tenon/schedule/layout_primitives.h>
 
 #include <string>
 #include <vector>
@@ -16,6 +16,7 @@ std::string cpp_text(int64_t value);
 std::string cpp_text(Tail value);
 std::string cpp_text(Scope value);
 std::string cpp_text(ThreadAxis value);
+std::string cpp_text(PackWhen value);
 std::string cpp_text(const std::vector<std::string>& value);
 std::string cpp_text(const std::vector<LayoutDim>& value);
 /// The name of one of intrinsics(), or `intrinsic_from_json(R"json(...)json")`.
@@ -43,6 +44,7 @@ inline std::string_view type_text(int64_t) { return "integer"; }
 inline std::string_view type_text(Tail) { return "Tail"; }
 inline std::string_view type_text(Scope) { return "Scope"; }
 inline std::string_view type_text(ThreadAxis) { return "ThreadAxis"; }
+inline std::string_view type_text(PackWhen) { return "PackWhen"; }
 inline std::string_view type_text(const std::vector<std::string>&) { return "list of names"; }
 inline std::string_view type_text(const std::vector<LayoutDim>&) { return "list of LayoutDim"; }
 
@@ -53,5 +55,7 @@ std::string_view name(Tail tail);
 /// "block_x", ..., "thread_z": as the mark of a loop bound to it.
 std::string_view name(ThreadAxis axis);
 LoopMark mark_of(ThreadAxis axis);
+/// "run_time", "ahead".
+std::string_view name(PackWhen when);
 
 }  // namespace tenon

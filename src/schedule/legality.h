@@ -16,7 +16,7 @@ enum class RuleKind : uint8_t { legality, usage };
   X(no_stage, usage, "", "the stage exists")                                                       \
   X(no_loop, usage, "", "the loop is round the stage")                                             \
   X(no_buffer, usage, "", "the buffer exists")                                                     \
-  X(mark_other, usage, "parallel vectorize unroll tensorize bind", "the loop has no other mark")        \
+  X(mark_other, usage, "parallel vectorize unroll tensorize bind", "the loop has no other mark")   \
   X(bind_no_gpu, usage, "bind", "the target has blocks of threads")                                \
   X(gpu_parallel, usage, "parallel", "parallel is for the threads of a CPU")                       \
   X(gpu_axis_twice, legality, "bind", "an axis is bound once on a path")                           \
@@ -68,7 +68,8 @@ enum class RuleKind : uint8_t { legality, usage };
   X(unroll_limit, legality, "unroll", "at most 1024 copies of the body")                           \
   X(partition_nothing, usage, "partition", "a condition depends on the loop")                      \
   X(move_scheduled, legality, "compute_at reverse_compute_at", "the stage is in its first place")  \
-  X(move_into_vectorized, legality, "compute_at reverse_compute_at cache_read cache_write rfactor", \
+  X(move_into_vectorized, legality,                                                                \
+    "compute_at reverse_compute_at cache_read cache_write rfactor",                                \
     "no vectorized loop is round the place")                                                       \
   X(exact_box, legality, "reverse_compute_at cache_write cache_read",                              \
     "an iteration writes exactly a box")                                                           \
@@ -111,8 +112,8 @@ enum class RuleKind : uint8_t { legality, usage };
   X(inline_order, legality, "compute_inline", "its readers come after it")                         \
   X(inline_input_missing, legality, "compute_inline", "what it reads exists where readers stand")  \
   X(inline_limit, legality, "compute_inline", "a reader grows to at most 4000 nodes")              \
-  X(layout_parts, legality, "cache_read", "the layout stores each dimension once")                 \
-  X(layout_dimension, usage, "cache_read", "the layout names dimensions that exist")               \
+  X(layout_parts, legality, "cache_read pack", "the layout stores each dimension once")            \
+  X(layout_dimension, usage, "cache_read pack", "the layout names dimensions that exist")          \
   X(cache_read_where, legality, "cache_read", "it runs only where the buffer is computed")         \
   X(cache_read_part, legality, "cache_read", "the copied box has been computed")                   \
   X(cache_read_incomplete, legality, "cache_read", "no stage writes the buffer afterwards")        \
@@ -134,7 +135,37 @@ enum class RuleKind : uint8_t { legality, usage };
   X(rfactor_spatial, usage, "rfactor", "the loop runs the reduction")                              \
   X(rfactor_dim, usage, "rfactor", "the new dimension has a place")                                \
   X(rfactor_marked, usage, "rfactor", "marks come after rfactor")                                  \
-  X(rfactor_touched, legality, "rfactor", "no stage inside the reduction touches its result")
+  X(rfactor_touched, legality, "rfactor", "no stage inside the reduction touches its result")      \
+  X(align_parameter, legality, "storage_align", "the buffer is allocated inside the program")      \
+  X(align_register, usage, "storage_align", "the buffer is in memory")                             \
+  X(align_dimension, usage, "storage_align", "the storage has rows along the dimension")           \
+  X(align_numbers, usage, "storage_align", "the factor is positive and the offset below it")       \
+  X(prefetch_distance, usage, "prefetch", "the distance is at least 1")                            \
+  X(prefetch_vectorized, usage, "prefetch", "no vectorized loop is round the place")               \
+  X(prefetch_register, usage, "prefetch", "the buffer is in memory")                               \
+  X(prefetch_missing, usage, "prefetch", "the buffer exists outside the loop")                     \
+  X(prefetch_unread, usage, "prefetch", "a stage under the loop reads the buffer")                 \
+  X(prefetch_still, usage, "prefetch", "the box moves with the loop")                              \
+  X(prefetch_unbounded, usage, "prefetch", "the box has constant extents")                         \
+  X(prefetch_limit, usage, "prefetch", "at most 256 cache lines an iteration")                     \
+  X(double_buffer_place, legality, "double_buffer", "the loop's body allocates the buffer")        \
+  X(double_buffer_register, usage, "double_buffer", "the buffer is in memory")                     \
+  X(double_buffer_serial, legality, "double_buffer", "the loop is serial")                         \
+  X(double_buffer_late, usage, "double_buffer", "it is filled before it is read")                  \
+  X(double_buffer_beside, legality, "double_buffer", "what fills it writes nothing else")          \
+  X(double_buffer_depends, legality, "double_buffer", "what fills it reads nothing written there") \
+  X(double_buffer_unfilled, usage, "double_buffer", "the loop's body fills it")                    \
+  X(pack_empty, usage, "pack", "there is a layout")                                                \
+  X(pack_output, legality, "pack", "the buffer is no output")                                      \
+  X(pack_register, usage, "pack", "the buffer is in memory")                                       \
+  X(pack_aligned, usage, "pack", "pack comes before storage_align")                                \
+  X(pack_symbolic, usage, "pack", "the extents are constants")                                     \
+  X(pack_growth, usage, "pack", "the storage has at most 16 times the elements")                   \
+  X(pack_unknown, usage, "pack", "only inputs marked constant are packed ahead")                   \
+  X(pack_twice, usage, "pack", "an input is packed once")                                          \
+  X(pack_unread, usage, "pack", "a stage reads the input")                                         \
+  X(annotate_key, usage, "annotate", "the key is known, or free")                                  \
+  X(annotate_value, usage, "annotate", "the value is one that the key has")
 
 enum class Rule : uint8_t {
 #define TENON_RULE_NAME(id, kind, primitives, text) id,

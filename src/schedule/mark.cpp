@@ -1,5 +1,7 @@
 #include "schedule/mark.h"
 
+#include <tenon/ir/notes.h>
+
 #include "schedule/dependence.h"
 
 namespace tenon {
@@ -31,6 +33,28 @@ Program with_mark(const Program& program, const Var& loop, LoopMark mark) {
     return make_stmt(std::move(marked));
   });
   return out;
+}
+
+Program with_note(const Program& program, const Var& loop, const std::string& key, int64_t value) {
+  Program out = program;
+  out.body = replace_loop(program.body, loop, [&](const For& l) {
+    For noted = l;
+    noted.notes[key] = value;
+    return make_stmt(std::move(noted));
+  });
+  return out;
+}
+
+void check_markless(Rule rule, const StagePath& path, size_t at, std::string_view primitive) {
+  const For& loop = *path.loops[at];
+  std::string mark(loop.mark == LoopMark::serial ? "" : name(loop.mark));
+  for (const auto& [key, value] : loop.notes)
+    if (key != kPartitionNote) mark = fmt::format("{}={}", key, value);
+  if (mark.empty()) return;
+  refuse(rule,
+         fmt::format("loop \"{}\" is marked {}; marks come after {}", loop.var.name(), mark,
+                     primitive),
+         "first the loops, then their marks", full_name(path, at));
 }
 
 void check_unmarked(const StagePath& path, size_t at, LoopMark wanted) {

@@ -6,6 +6,16 @@ namespace tenon {
 /// The program with the loop marked.
 Program with_mark(const Program& program, const Var& loop, LoopMark mark);
 
+/// The program with a note on the loop.
+Program with_note(const Program& program, const Var& loop, const std::string& key, int64_t value);
+
+/// Refuses a loop with a mark, or a note other than "partition": `primitive` comes before those.
+void check_markless(Rule rule, const StagePath& path, size_t at, std::string_view primitive);
+
+/// Refuses where a buffer that a loop is to double-buffer is not, or no longer, allocated and
+/// filled as DoubleBuffer's rule says.
+void check_double_buffers(const Program& program);
+
 /// Refuses a loop that already has another mark.
 void check_unmarked(const StagePath& path, size_t at, LoopMark wanted);
 

@@ -1,3 +1,4 @@
+#include <tenon/ir/notes.h>
 #include <tenon/schedule/loop_primitives.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ Program Partition::apply(const Program& program, const Target&) const {
   Program out = program;
   out.body = replace_loop(program.body, var, [&](const For& l) {
     For marked = l;
-    marked.notes["partition"] = 1;
+    marked.notes[std::string(kPartitionNote)] = 1;
     return make_stmt(std::move(marked));
   });
   return out;

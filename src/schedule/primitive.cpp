@@ -7,6 +7,7 @@
 #include "schedule/field_text.h"
 #include "schedule/kernel_rules.h"
 #include "schedule/legality.h"
+#include "schedule/mark.h"
 #include "schedule/tensorize.h"
 
 namespace tenon {
@@ -87,6 +88,7 @@ std::optional<Refusal> check(const Program& program, const Target& target,
 
 Program apply(const Program& program, const Target& target, const Primitive& primitive) {
   Program out = std::visit([&](const auto& p) { return p.apply(program, target); }, primitive);
+  check_double_buffers(out);
   try {
     check_tensorized(out, target);
   } catch (const Refusal& broken) {

@@ -28,6 +28,7 @@ E read_word(const Json& j, const E (&all)[N], std::string (*word)(E), std::strin
 }
 
 std::string tail_word(Tail t) { return std::string(name(t)); }
+std::string when_word(PackWhen w) { return std::string(name(w)); }
 std::string scope_word(Scope s) { return std::string(name(s)); }
 std::string axis_word(ThreadAxis a) { return std::string(name(a)); }
 
@@ -36,6 +37,7 @@ Json write(int64_t v) { return v; }
 Json write(Tail v) { return tail_word(v); }
 Json write(Scope v) { return scope_word(v); }
 Json write(ThreadAxis v) { return axis_word(v); }
+Json write(PackWhen v) { return when_word(v); }
 Json write(const std::vector<std::string>& v) { return v; }
 Json write(const std::vector<LayoutDim>& v) {
   Json out = Json::array();
@@ -66,6 +68,9 @@ void read(const Json& j, ThreadAxis& v) {
                 {ThreadAxis::block_x, ThreadAxis::block_y, ThreadAxis::block_z,
                  ThreadAxis::thread_x, ThreadAxis::thread_y, ThreadAxis::thread_z},
                 axis_word, "block_x, block_y, block_z, thread_x, thread_y or thread_z");
+}
+void read(const Json& j, PackWhen& v) {
+  v = read_word(j, {PackWhen::run_time, PackWhen::ahead}, when_word, "run_time or ahead");
 }
 void read(const Json& j, std::vector<std::string>& v) {
   if (!j.is_array()) bad_value("a list of strings", j);

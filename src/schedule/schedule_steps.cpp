@@ -189,6 +189,42 @@ std::string ScheduleSteps<Self>::rfactor(const LoopRef& loop, const RFactorOptio
 }
 
 template <class Self>
+std::string ScheduleSteps<Self>::pack(const StageRef& buffer, const std::vector<LayoutDim>& layout,
+                                      const PackOptions& options) {
+  std::string made = fresh_name(self().schedule().program(), buffer.name + ".packed");
+  self().schedule().apply(Pack{buffer.name, layout, options.when});
+  return self().schedule().has_stage(made) ? made : "";
+}
+
+template <class Self>
+Self& ScheduleSteps<Self>::storage_align(const StageRef& buffer, int64_t dim, int64_t factor,
+                                         int64_t offset) {
+  self().schedule().apply(StorageAlign{buffer.name, dim, factor, offset});
+  return self();
+}
+
+template <class Self>
+Self& ScheduleSteps<Self>::prefetch(const StageRef& buffer, const LoopRef& loop, int64_t distance) {
+  const Loop l = resolve(loop);
+  self().schedule().apply(Prefetch{l.stage, buffer.name, l.name, distance});
+  return self();
+}
+
+template <class Self>
+Self& ScheduleSteps<Self>::double_buffer(const StageRef& buffer, const LoopRef& loop) {
+  const Loop l = resolve(loop);
+  self().schedule().apply(DoubleBuffer{l.stage, buffer.name, l.name});
+  return self();
+}
+
+template <class Self>
+Self& ScheduleSteps<Self>::annotate(const LoopRef& loop, const std::string& key, int64_t value) {
+  const Loop l = resolve(loop);
+  self().schedule().apply(Annotate{l.stage, l.name, key, value});
+  return self();
+}
+
+template <class Self>
 std::vector<Loop> ScheduleSteps<Self>::loops() {
   const std::string stage = self().spoken_stage();
   std::vector<Loop> out;

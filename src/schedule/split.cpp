@@ -1,6 +1,6 @@
 #include <tenon/schedule/loop_primitives.h>
 
-#include "schedule/tree.h"
+#include "schedule/mark.h"
 
 namespace tenon {
 namespace {
@@ -34,11 +34,7 @@ Program Split::apply(const Program& program, const Target&) const {
     refuse(Rule::split_tail_word,
            "tail mask is for vectorize; a split guards its rest (guard) or has none (exact)", {},
            mark);
-  if (old.mark != LoopMark::serial)
-    refuse(
-        Rule::split_marked,
-        fmt::format("loop \"{}\" is marked {}; marks come after the splits", loop, name(old.mark)),
-        "split first, then mark one of the new loops", mark);
+  check_markless(Rule::split_marked, path, at, "the splits");
 
   const std::optional<int64_t> n = extent_of(old);
   const bool exact = n && *n % factor == 0;

@@ -77,7 +77,7 @@ Tensor stencil(Rng& rng) {
       sum_of = sum_of + p(Expr(y) + int_imm(n), z) * p(y, Expr(z) + int_imm(n));
     return compute("C", {y, z}, sum_of);
   }
-  const Tensor k = input("K", i32, {r, r});
+  const Tensor k = constant("K", i32, {r, r});
   return compute("C", {y, z}, sum(p(Expr(y) + a, Expr(z) + b) * k(a, b), {a, b}));
 }
 
@@ -85,7 +85,7 @@ Tensor stencil(Rng& rng) {
 Tensor matmul(Rng& rng) {
   const int64_t m = size(rng), n = size(rng), depth = rng.chance(0.03) ? 0 : size(rng);
   Tensor a = input("A", i32, {m, depth});
-  const Tensor b = input("B", i32, {depth, n});
+  const Tensor b = rng.chance(0.5) ? constant("B", i32, {depth, n}) : input("B", i32, {depth, n});
   if (rng.chance(0.3)) a = map_of(rng, "P", a);
   const Axis i("i", m), j("j", n), k("k", depth);
   Tensor c = rng.chance(0.3)

@@ -148,13 +148,75 @@ Primitive random_tensorize(const StagePath& path, Rng& rng) {
   return Tensorize{stage.name, loop.var.name(), *drawn};
 }
 
+/// Blocks of a few elements along some dimensions, in any order.
+std::vector<LayoutDim> random_layout(size_t rank, Rng& rng) {
+  std::vector<LayoutDim> out;
+  for (int d = 0; d < static_cast<int>(rank); ++d) {
+    int64_t divide = 1;
+    while (rng.chance(0.4)) {
+      const int64_t block = rng.between(2, 5);
+      out.push_back({d, divide, block});
+      divide *= block;
+    }
+    out.push_back({d, divide, 0});
+  }
+  for (size_t n = out.size(); n > 1; --n)
+    std::swap(out[n - 1], out[static_cast<size_t>(rng.below(static_cast<int64_t>(n)))]);
+  return out;
+}
+
+Primitive random_pack(const StagePath& path, Rng& rng) {
+  std::vector<Buffer> buffers = loaded_by(*path.stage);
+  if (buffers.empty() || rng.chance(0.2)) buffers = path.stage->outputs;
+  const Buffer& b = one_of(buffers, rng);
+  return Pack{b->name, random_layout(b->shape.size(), rng),
+              rng.chance(0.5) ? PackWhen::ahead : PackWhen::run_time};
+}
+
+/// A loop and a buffer that its body allocates, where there is one.
+Primitive random_double_buffer(const std::vector<StagePath>& stages, Rng& rng) {
+  std::vector<DoubleBuffer> candidates;
+  for (const StagePath& p : stages)
+    for (const For* l : p.loops)
+      for (const Allocate* a = l->body.as<Allocate>(); a; a = a->body.as<Allocate>())
+        candidates.push_back({p.stage->name, a->buffer->name, l->var.name()});
+  return candidates.empty() ? DoubleBuffer{"C", "X", "i"} : one_of(candidates, rng);
+}
+
+/// Rows of a buffer that one of the stages writes, of two dimensions where there is one.
+Primitive random_align(const std::vector<StagePath>& stages, Rng& rng) {
+  std::vector<Buffer> buffers;
+  for (const StagePath& p : stages)
+    if (p.stage->outputs[0]->shape.size() > 1) buffers.push_back(p.stage->outputs[0]);
+  const std::string buffer = buffers.empty() ? "X" : one_of(buffers, rng)->name;
+  const int64_t factor = rng.between(1, 9);
+  return StorageAlign{buffer, rng.chance(0.8) ? 0 : 1, factor, rng.below(factor)};
+}
+
+Primitive random_note(const std::vector<StagePath>& stages, const StagePath& path, Rng& rng) {
+  const std::string& stage = path.stage->name;
+  const std::vector<Buffer> buffers = loaded_by(*path.stage);
+  switch (rng.below(4)) {
+    case 0:
+      return random_align(stages, rng);
+    case 1:
+      if (buffers.empty()) return Prefetch{stage, "X", random_loop(path, rng), 1};
+      return Prefetch{stage, one_of(buffers, rng)->name, random_loop(path, rng), rng.between(1, 5)};
+    case 2:
+      return Annotate{stage, random_loop(path, rng), rng.chance(0.7) ? "no_partition" : "user.n",
+                      1};
+    default:
+      return random_double_buffer(stages, rng);
+  }
+}
+
 }  // namespace
 
 Primitive random_step(const Schedule& s, Rng& rng) {
   const std::vector<StagePath> stages = stage_paths(s.program().body);
   const StagePath& path = one_of(stages, rng);
   const std::string& stage = path.stage->name;
-  switch (rng.below(23)) {
+  switch (rng.below(26)) {
     case 0:
     case 1:
     case 2:
@@ -191,6 +253,11 @@ Primitive random_step(const Schedule& s, Rng& rng) {
       return random_rfactor(stages, rng);
     case 21:
       return random_tensorize(path, rng);
+    case 22:
+    case 23:
+      return random_note(stages, path, rng);
+    case 24:
+      return random_pack(path, rng);
     default:
       return SetScope{path.stage->outputs[0]->name, Scope::reg};
   }

@@ -3,6 +3,7 @@
 #include "golden.h"
 #include "lower/lower.h"
 #include "tests/unit/lower/trees.h"
+#include "tests/unit/schedule/schedule_formulas.h"
 
 using namespace tenon;
 
@@ -24,4 +25,26 @@ TEST_CASE("golden: padding taken apart over unrolled and vectorised tiles") {
                before_and_after(padded_conv_tree(56, 14, LoopMark::unroll, true)));
   check_golden("lower/conv_vectorised.txt",
                before_and_after(padded_conv_tree(50, 16, LoopMark::vectorize, true)));
+}
+
+TEST_CASE("golden: rows padded, the next block copied ahead, lines of A prefetched") {
+  Matmul m(8, 32, 40);
+  Schedule s(m.program(), wide_target());
+  auto [ko, ki] = s.split(m.k, 16);
+  s.reorder({ko, "i", ki, "j"});
+  s.cache_read(m.B, ko);
+  s.storage_align("B.cache", 0, 16, 1).double_buffer("B.cache", ko).prefetch(m.A, "i", 2);
+  check_golden("lower/double_buffer.txt", before_and_after(s.program()));
+}
+
+TEST_CASE("golden: a product of inputs packed in the call and ahead") {
+  const Tensor a = input("A", f32, {6, 20}), b = constant("B", f32, {20, 36});
+  const Axis i("i", 6), j("j", 36), k("k", 20);
+  Schedule s(make_program("product", {compute("C", {i, j}, sum(a(i, k) * b(k, j), k))}),
+             wide_target());
+  s.pack("A", {{1, 1, 0}, {0, 1, 0}});
+  s.pack("B", {{1, 16, 0}, {0, 1, 0}, {1, 1, 16}}, {.when = PackWhen::ahead});
+  auto [jo, ji] = s["C"].split("j", 16);
+  s["C"].reorder({jo, "k", "i", ji}).vectorize(ji);
+  check_golden("lower/pack.txt", before_and_after(s.program()));
 }

@@ -169,6 +169,36 @@ TEST_CASE("rfactor of a tuple") {
   check_tree("rfactor_tuple", s);
 }
 
+TEST_CASE("pack an input in each call, a constant ahead, and a temporary where it is") {
+  const Tensor a = input("A", f32, {8, 20}), b = constant("B", f32, {20, 36});
+  const Axis i("i", 8), j("j", 36), k("k", 20), y("y", 8), x("x", 36);
+  const Tensor c = compute("C", {i, j}, sum(a(i, k) * b(k, j), k));
+  Schedule s(make_program("product", {compute("D", {y, x}, max(c(y, x), Expr(0.0)))}),
+             wide_target());
+  CHECK(s.pack("A", {{0, 3, 0}, {1, 1, 0}, {0, 1, 3}}) == "A.packed");
+  CHECK(s.pack("B", {{1, 16, 0}, {0, 1, 0}, {1, 1, 16}}, {.when = PackWhen::ahead}) == "");
+  s.pack("C", {{1, 1, 0}, {0, 1, 0}});
+  check_tree("pack", s);
+}
+
+TEST_CASE("storage_align") {
+  Matmul m(16, 64, 64);
+  Schedule s(m.program(), wide_target());
+  s.cache_read(m.A, "root");
+  s.storage_align("A.cache", 0, 32, 4);
+  check_tree("storage_align", s);
+}
+
+TEST_CASE("prefetch, double_buffer and annotate") {
+  Matmul m(16, 64, 64);
+  Schedule s(m.program(), wide_target());
+  auto [ko, ki] = s.split(m.k, 16);
+  s.reorder({ko, "i", ki, "j"});
+  s.cache_read(m.B, ko);
+  s.prefetch(m.A, ki, 8).double_buffer("B.cache", ko).annotate("i", "user.rows", 3);
+  check_tree("notes", s);
+}
+
 TEST_CASE("the reference page of primitives is up to date") {
   check_golden("../../docs/primitives.md", primitives_markdown());
 }

@@ -78,7 +78,7 @@ RefArray run_compiled(const Program& program, const std::vector<RefArray>& input
       if (values.bytes() > 0)
         std::memcpy(arrays.back().raw(), values.raw(), static_cast<size_t>(values.bytes()));
     }
-    kernel.run(arrays, default_pool());
+    kernel.run(kernel.prepacked(arrays), default_pool());
     result = to_reference(arrays[first_output]);
   }
   return result;

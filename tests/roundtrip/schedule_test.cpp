@@ -20,6 +20,9 @@ Schedule long_schedule(const Program& program) {
   s["C"].parallel(t.outer_o).unroll(t.outer_i).vectorize(t.inner_i);
   s[made.load].vectorize("j", {.tail = Tail::mask});
   s.set_scope("B.cache", Scope::global);
+  s.storage_align("B.cache", 0, 512, 16);
+  s["C"].annotate("k.i", "user.depth", -3);
+  s["C"].double_buffer("B.cache", ko).prefetch("A", "k.i", 4);
   return s;
 }
 
@@ -71,6 +74,18 @@ TEST_CASE("a step's texts") {
   CHECK(to_json(Primitive(bind)) == R"({"step":"bind","stage":"C","loop":"i","axis":"thread_y"})");
   CHECK_THROWS_WITH(primitive_from_json(R"({"step":"bind","stage":"C","loop":"i","axis":"warp"})"),
                     Catch::Contains("needs block_x, block_y, block_z, thread_x"));
+  CHECK(to_cpp(Primitive(Pack{"B", {{0, 1, 0}}, PackWhen::ahead})) ==
+        R"(s.pack("B", {{0, 1, 0}}, {.when = PackWhen::ahead});)");
+  CHECK(to_cpp(Primitive(Pack{"B", {{0, 2, 0}, {0, 1, 2}}})) ==
+        R"(s.pack("B", {{0, 2, 0}, {0, 1, 2}});)");
+  CHECK(to_json(Primitive(Pack{"B", {{0, 1, 0}}, PackWhen::ahead})) ==
+        R"({"step":"pack","buffer":"B","layout":[[0,1,0]],"when":"ahead"})");
+  CHECK(to_cpp(Primitive(StorageAlign{"T", 0, 16, 1})) == R"(s.storage_align("T", 0, 16, 1);)");
+  CHECK(to_cpp(Primitive(Prefetch{"C", "B", "k", 4})) == R"(s["C"].prefetch("B", "k", 4);)");
+  CHECK(to_cpp(Primitive(DoubleBuffer{"C", "B.cache", "k.o"})) ==
+        R"(s["C"].double_buffer("B.cache", "k.o");)");
+  CHECK(to_cpp(Primitive(Annotate{"C", "i", "user.x", 2})) ==
+        R"(s["C"].annotate("i", "user.x", 2);)");
   CHECK(to_cpp(Primitive(ComputeInline{"P"})) == R"(s["P"].compute_inline();)");
   CHECK(to_cpp(Primitive(RFactor{"C", "k.i"})) == R"(s["C"].rfactor("k.i");)");
   CHECK(to_cpp(Primitive(RFactor{"C", "k.i", 0})) == R"(s["C"].rfactor("k.i", {.dim = 0});)");
@@ -130,7 +145,12 @@ TEST_CASE("a fresh step of every kind survives JSON") {
           Primitive(RFactor{"S", "a", 1}),
           Primitive(Tensorize{"S", "a", "dot4_u8i8_i32"}),
           Primitive(Tensorize{"S", "a", twice_sum()}),
-          Primitive(Bind{"S", "a", ThreadAxis::block_z})}) {
+          Primitive(Bind{"S", "a", ThreadAxis::block_z}),
+          Primitive(StorageAlign{"B", 1, 16, 4}),
+          Primitive(Prefetch{"S", "B", "a", 3}),
+          Primitive(DoubleBuffer{"S", "B", "a"}),
+          Primitive(Annotate{"S", "a", "user.k", -7}),
+          Primitive(Pack{"B", {{0, 1, 0}}, PackWhen::ahead})}) {
       // clang-format on
       if (primitive_name(step) != name) continue;
       CHECK(primitive_from_json(to_json(step)) == step);

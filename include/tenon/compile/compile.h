@@ -11,8 +11,9 @@ struct KernelObject {
   std::string symbol;  ///< its entry
   /// The workspace depends on the symbolic extents: the code has a function that says how much.
   bool symbolic_workspace = false;
-  Module module;          ///< everything but `entry` and `keep_alive`
-  double compile_us = 0;  ///< lowering and code generation
+  Module module;                      ///< everything but `entry` and `keep_alive`
+  double compile_us = 0;              ///< lowering and code generation
+  std::vector<KernelObject> packers;  ///< of the parameters that are packed ahead, in their order
 };
 
 /// Lowers a loop tree and generates machine code for `target`. Thread-safe. UserError for what the
@@ -36,6 +37,15 @@ class Kernel {
     const Array list[] = {arrays...};
     run(list, default_pool());
   }
+
+  /// What the kernel takes for the input `parameter`, which its schedule packs ahead
+  /// (pack(.., PackWhen::ahead)), made of the array as the formula has it; and back. UserError for
+  /// a name that is none of these and for an array of another shape.
+  Array prepack(std::string_view parameter, const Array& array) const;
+  Array unpack(std::string_view parameter, const Array& packed) const;
+  /// run()'s arguments, given as the formula has them: those packed ahead are replaced by
+  /// prepack()'s.
+  std::vector<Array> prepacked(std::span<const Array> arguments) const;
 
   bool defined() const { return state_ != nullptr; }
   const Module& module() const;

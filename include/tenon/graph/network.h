@@ -77,6 +77,8 @@ class Network {
   Kernel kernel(size_t index) const;  // compiled
   const Graph& graph() const;
   int64_t arena_bytes() const;
+  /// Of the constants in memory, as the model has them and as kernels take them.
+  int64_t constant_bytes() const;
   std::string dot() const;
 
   struct State;

@@ -113,6 +113,14 @@ struct LayoutDim {
   bool operator==(const LayoutDim&) const = default;
 };
 
+/// The stride of storage dimension `dim` (of the layout where there is one) is padded until
+/// stride % factor == offset.
+struct StrideAlign {
+  int dim = 0;
+  int64_t factor = 1, offset = 0;
+  bool operator==(const StrideAlign&) const = default;
+};
+
 /// A tensor in memory. Identity is the object. In a loop tree the shape is the *logical* shape,
 /// also for buffers that lowering shrinks to the box in use; flat code has one-dimensional buffers
 /// only.
@@ -123,7 +131,8 @@ struct BufferNode {
   DType dtype = DType::f32;
   std::vector<Expr> shape;  // i64 each
   Scope scope = Scope::global;
-  std::vector<LayoutDim> layout;  // empty: row-major; else the order and blocking of storage dims
+  std::vector<LayoutDim> layout;    // empty: row-major; else the order and blocking of storage dims
+  std::vector<StrideAlign> aligns;  // padding of rows; changes no meaning
   std::shared_ptr<const Formula> origin;  // what computes it, while it is part of a formula
 };
 

@@ -50,6 +50,9 @@ std::string print(const Program& program);
 std::string print(const Expr& e);
 std::string print(const Stmt& s);
 
+/// "layout(d1//16, d0, d1%16)"
+std::string layout_text(const std::vector<LayoutDim>& layout);
+
 struct PrintOptions {
   std::string mark_loop;      // the full name "stage:loop" of a loop to mark with '>' in the margin
   bool hide_extents = false;  // extents and shapes as '?': the text of a record's family

@@ -51,7 +51,7 @@ struct For {
   Expr min, extent;
   AxisKind kind = AxisKind::spatial;
   LoopMark mark = LoopMark::serial;
-  std::map<std::string, int64_t> notes;  // further marks: "partition", ...
+  std::map<std::string, int64_t> notes;  // further marks: ir/notes.h
   Stmt body;
   std::shared_ptr<const Intrinsic> intrinsic;  // of a loop marked tensorize, else null
 };
@@ -85,6 +85,11 @@ struct LetStmt {
   Stmt body;
 };
 struct Barrier {};
+/// Flat code: the element's cache line will be wanted. It does nothing else, wherever it points.
+struct PrefetchLine {
+  Buffer buffer;
+  std::vector<Expr> indices;
+};
 
 /// Where an axis of a stage stands at this point of the loop tree: a quasi-affine form of loop
 /// variables.
@@ -115,7 +120,7 @@ struct Stage {
 };
 
 struct StmtNode {
-  std::variant<For, Store, Seq, If, Allocate, Evaluate, LetStmt, Barrier, Stage> v;
+  std::variant<For, Store, Seq, If, Allocate, Evaluate, LetStmt, Barrier, PrefetchLine, Stage> v;
 };
 
 template <class T>

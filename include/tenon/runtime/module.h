@@ -38,11 +38,17 @@ struct Symbol {
   int64_t low = 0, high = 0;  ///< values the kernel was made for, both inclusive
 };
 
+struct Module;
+
 struct Parameter {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<Extent> shape;
+  std::vector<Extent> shape;  ///< of the array that the kernel takes
   bool is_output = false;
+  /// Of an input that is packed ahead: how it lies, "layout(d1//16, d0, d1%16)", and the kernel
+  /// that makes the packed array (its second parameter) of the plain one (its first).
+  std::string layout;
+  std::shared_ptr<const Module> packer;
 };
 
 /// A compiled kernel ready to be called. Plain data; copies share the code.
@@ -85,6 +91,10 @@ void call(const Module& module, std::span<const Array> arguments, ThreadPool& po
 
 /// The values of the module's symbols that these arguments bind; throws as call() does.
 std::vector<int64_t> check_arguments(const Module& module, std::span<const Array> arguments);
+
+/// The array that the kernel takes for `parameter`, which is packed ahead, made of the plain one.
+/// UserError for a parameter that is not, and as call() for the array.
+Array prepack(const Module& module, size_t parameter, const Array& array, ThreadPool& pool);
 
 /// The same call without checks or allocation: for callers that checked once and run often.
 /// `dims` has a value a symbol (may be null when there are none).

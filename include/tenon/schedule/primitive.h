@@ -1,6 +1,8 @@
 #pragma once
 #include <tenon/schedule/gpu_primitives.h>
+#include <tenon/schedule/layout_primitives.h>
 #include <tenon/schedule/loop_primitives.h>
+#include <tenon/schedule/mark_primitives.h>
 #include <tenon/schedule/restructure_primitives.h>
 #include <tenon/schedule/stage_primitives.h>
 #include <tenon/schedule/tensor_primitives.h>
@@ -28,7 +30,12 @@ using Primitive = std::variant<
     DecomposeReduction,
     RFactor,
     Tensorize,
-    Bind>;
+    Bind,
+    StorageAlign,
+    Prefetch,
+    DoubleBuffer,
+    Annotate,
+    Pack>;
 // clang-format on
 
 /// The steps that made a program from the unscheduled loop tree, with concrete numbers.

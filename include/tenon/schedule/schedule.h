@@ -42,6 +42,9 @@ struct CacheReadOptions {
   Scope scope = Scope::global;
   std::vector<LayoutDim> layout = {};
 };
+struct PackOptions {
+  PackWhen when = PackWhen::run_time;
+};
 struct CacheWriteOptions {
   Scope scope = Scope::global;
 };
@@ -94,6 +97,13 @@ class ScheduleSteps {
   Self& decompose_reduction(const LoopRef& loop);
   /// Returns the name of the stage of partial results.
   std::string rfactor(const LoopRef& loop, const RFactorOptions& options = {});
+  /// Returns the name of the copying stage; empty where there is none.
+  std::string pack(const StageRef& buffer, const std::vector<LayoutDim>& layout,
+                   const PackOptions& options = {});
+  Self& storage_align(const StageRef& buffer, int64_t dim, int64_t factor, int64_t offset);
+  Self& prefetch(const StageRef& buffer, const LoopRef& loop, int64_t distance);
+  Self& double_buffer(const StageRef& buffer, const LoopRef& loop);
+  Self& annotate(const LoopRef& loop, const std::string& key, int64_t value);
 
   /// Names of the loops round the stage, from the outside in.
   std::vector<Loop> loops();

@@ -67,6 +67,15 @@ llvm::Value* Emitter::emit_load(const Load& n, int lanes) {
                     : load_vector(b, n.indices[0], lanes, mask);
 }
 
+/// For reading, into all levels of cache. The address may be anything: it is no `inbounds` one.
+void Emitter::emit_prefetch(const PrefetchLine& n) {
+  memo_.assign(1, {});
+  llvm::Value* place = pointer(*n.buffer, linear(n.indices[0]));
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {place->getType()},
+      {place, builder_.getInt32(0), builder_.getInt32(3), builder_.getInt32(1)});
+}
+
 llvm::Value* Emitter::load_scalar(const BufferNode& b, const Expr& index, llvm::Value* mask) {
   const Linear at = linear(index);
   llvm::Value* condition = predicate_ ? scalar_condition(predicate_) : nullptr;

@@ -35,6 +35,7 @@ Needs needs_of(const Stmt& body, HasVar has_var, HasBuffer has_buffer) {
       body,
       [&](const Stmt& s) {
         if (const Store* n = s.as<Store>()) buffer(n->buffer);
+        if (const PrefetchLine* n = s.as<PrefetchLine>()) buffer(n->buffer);
         return true;
       },
       [&](const Expr& e) {

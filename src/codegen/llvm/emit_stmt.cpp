@@ -12,6 +12,7 @@ void Emitter::emit(const Stmt& s) {
           },
           [&](const If& n) { emit_if(n); }, [&](const Allocate& n) { emit_allocate(n); },
           [&](const Evaluate& n) { evaluate(n.value); }, [&](const LetStmt& n) { emit_let(n); },
+          [&](const PrefetchLine& n) { emit_prefetch(n); },
           [](const Barrier&) { throw InternalError("code generation: Barrier in code for a CPU"); },
           [](const Stage& n) {
             throw InternalError(fmt::format("code generation: stage \"{}\" in flat code", n.name));

@@ -133,6 +133,7 @@ class Emitter {
                     int lanes);
   void store_scalar(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask);
   void store_atomic(const Store& n);
+  void emit_prefetch(const PrefetchLine& n);
   void update_atomically(DType t, BinaryOp op, llvm::Value* pointer, llvm::Value* operand);
   void note_alias(llvm::Instruction* access, const BufferNode& b);
   static bool holds(const Home& h, int64_t element);

@@ -42,22 +42,22 @@ class WorkspacePlanner {
 
   void visit(const Stmt& s, const Expr& offset, bool parallel) {
     if (!s.defined()) return;
-    std::visit(
-        overloaded{[&](const For& n) {
-                     const bool enters = n.mark == LoopMark::parallel && !parallel;
-                     visit(n.body, enters ? int_imm(0) : offset, parallel || enters);
-                   },
-                   [&](const Seq& n) {
-                     for (const Stmt& part : n.stmts) visit(part, offset, parallel);
-                   },
-                   [&](const If& n) {
-                     visit(n.then_case, offset, parallel);
-                     visit(n.else_case, offset, parallel);
-                   },
-                   [&](const Allocate& n) { allocate(n, offset, parallel); },
-                   [&](const LetStmt& n) { visit(n.body, offset, parallel); }, [](const Store&) {},
-                   [](const Evaluate&) {}, [](const Barrier&) {}, [](const Stage&) {}},
-        s.node().v);
+    std::visit(overloaded{[&](const For& n) {
+                            const bool enters = n.mark == LoopMark::parallel && !parallel;
+                            visit(n.body, enters ? int_imm(0) : offset, parallel || enters);
+                          },
+                          [&](const Seq& n) {
+                            for (const Stmt& part : n.stmts) visit(part, offset, parallel);
+                          },
+                          [&](const If& n) {
+                            visit(n.then_case, offset, parallel);
+                            visit(n.else_case, offset, parallel);
+                          },
+                          [&](const Allocate& n) { allocate(n, offset, parallel); },
+                          [&](const LetStmt& n) { visit(n.body, offset, parallel); },
+                          [](const Store&) {}, [](const Evaluate&) {}, [](const Barrier&) {},
+                          [](const PrefetchLine&) {}, [](const Stage&) {}},
+               s.node().v);
   }
 
  private:
@@ -184,6 +184,7 @@ class UnrollPlanner {
                    },
                    [&](const Evaluate& n) { return instructions(n.value); },
                    [](const Barrier&) { return int64_t{0}; },
+                   [](const PrefetchLine&) { return int64_t{1}; },
                    [](const Stage&) { return int64_t{0}; }},
         s.node().v);
     costs_[s.get()] = result;

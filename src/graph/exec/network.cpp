@@ -22,13 +22,17 @@ const MemoryPlan::Home& home_of(const Network::State& state, ValueId id) {
   return state.plan.homes[static_cast<size_t>(id)];
 }
 
-/// Where the value lies, as far as it does not depend on the run.
+}  // namespace
+
 void* fixed_memory(const Network::State& state, ValueId id) {
   const MemoryPlan::Home& home = home_of(state, id);
-  if (home.place == Place::constant) return state.graph.value(home.root).constant->raw();
   if (home.place == Place::arena) return static_cast<char*>(state.arena.raw()) + home.offset;
-  return nullptr;
+  if (home.place != Place::constant) return nullptr;
+  const std::optional<Array>& constant = state.graph.value(home.root).constant;
+  return constant ? constant->raw() : nullptr;
 }
+
+namespace {
 
 void bind_steps(Network::State& state) {
   for (Step& step : state.steps)
@@ -165,6 +169,13 @@ const std::string& Network::name() const { return state_->name; }
 const std::vector<GroupKernel>& Network::kernels() const { return state_->kernels; }
 const Graph& Network::graph() const { return state_->graph; }
 int64_t Network::arena_bytes() const { return state_->plan.arena_bytes; }
+int64_t Network::constant_bytes() const {
+  int64_t bytes = 0;
+  for (const Value& value : state_->graph.values)
+    if (value.constant) bytes += value.constant->bytes();
+  for (const auto& [key, packed] : state_->packed) bytes += packed.array.bytes();
+  return bytes;
+}
 std::string Network::dot() const { return tenon::dot(state_->graph); }
 
 std::vector<NamedShape> Network::inputs() const { return shapes_of(state_->inputs); }
@@ -216,6 +227,7 @@ void Network::compile(const std::function<void(size_t done, size_t all)>& progre
   for (const Kernel& kernel : state_->compiled)
     workspace = std::max(workspace, kernel.module().workspace_total(state_->pool->workers()));
   state_->workspace.reserve(workspace);
+  prepack_constants(*state_);
 }
 
 Kernel Network::kernel(size_t index) const {

@@ -26,6 +26,13 @@ struct OutsideValue {
   size_t bytes = 0;
 };
 
+/// A constant as kernels take it, and the kernel and parameter that know how it lies.
+struct PackedConstant {
+  Array array;
+  Kernel kernel;
+  std::string parameter;
+};
+
 struct Network::State {
   std::string name;
   NetworkOptions options;
@@ -37,6 +44,9 @@ struct Network::State {
   std::vector<Kernel> compiled;  // undefined where not compiled yet, or the trace changed since
   std::vector<Step> steps;       // one per group
   std::vector<OutsideValue> inputs, outputs;
+  /// By (hash of the contents, layout and extents).
+  std::map<std::pair<uint64_t, std::string>, PackedConstant> packed;
+  std::map<ValueId, uint64_t> hashes;  // of the constants that were packed
   Array arena;
   std::unique_ptr<ThreadPool> pool;
   Workspace workspace;        // shared by all kernels: they run one after the other
@@ -45,6 +55,15 @@ struct Network::State {
 
 /// Distinct kernels of the groups, most work first, and the step of each group.
 void make_kernels(Network::State& state);
+
+/// Where the value lies, as far as it does not depend on the run. Null for a constant that was
+/// dropped.
+void* fixed_memory(const Network::State& state, ValueId id);
+
+/// Packs the constants that compiled kernels take packed ahead, each content and layout once, and
+/// points the steps at them. Drops the originals that no step and no output of the network reads
+/// any more; one that is wanted again is unpacked.
+void prepack_constants(Network::State& state);
 
 /// Sets Step::dead from what the steps read: arena memory of no further use after each.
 void mark_dead_memory(Network::State& state);

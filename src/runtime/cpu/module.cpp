@@ -22,7 +22,8 @@ std::string describe(const Module& module, const Extent& e) {
 std::string describe(const Module& module, const Parameter& p) {
   std::vector<std::string> extents;
   for (const Extent& e : p.shape) extents.push_back(describe(module, e));
-  return fmt::format("{} {} [{}]", p.name, name(p.dtype), join(extents));
+  const std::string text = fmt::format("{} {} [{}]", p.name, name(p.dtype), join(extents));
+  return p.layout.empty() ? text : fmt::format("{} ({}, packed ahead)", text, p.layout);
 }
 
 std::string describe(const Array& a) {
@@ -35,6 +36,20 @@ std::string describe(const Array& a) {
   for (const Parameter& p : module.parameters)
     all.push_back(describe(module, p) + (p.is_output ? " (output)" : ""));
   throw UserError(fmt::format("call of {}: {}\n  parameters: {}", module.name, why, join(all)));
+}
+
+/// Where a packed array is wanted, what is wrong is hardly ever one extent.
+void check_packed(const Module& module, const Parameter& p, const Array& a) {
+  Shape wanted;
+  for (const Extent& e : p.shape) wanted.push_back(e.value);
+  if (p.layout.empty() || a.shape() == wanted) return;
+  const std::string plain =
+      p.packer ? " made of " + describe(*p.packer, p.packer->parameters[0]) : "";
+  refuse(module,
+         fmt::format("argument {} is {}, but this kernel takes it packed ahead: {} [{}], {}{}\n  "
+                     "try: pass what prepack(\"{}\", array) of the kernel gives, made once",
+                     p.name, describe(a), name(p.dtype), fmt::join(wanted, ", "), p.layout, plain,
+                     p.name));
 }
 
 void check_extents(const Module& module, const Parameter& p, const Array& a,
@@ -116,6 +131,7 @@ std::vector<int64_t> check_arguments(const Module& module, std::span<const Array
       refuse(module, fmt::format("argument {} is {}, but the element type must be {}", p.name,
                                  describe(a), name(p.dtype)));
     }
+    check_packed(module, p, a);
     if (a.shape().size() != p.shape.size()) {
       refuse(module, fmt::format("argument {} is {}, but the rank must be {}", p.name, describe(a),
                                  p.shape.size()));
@@ -143,6 +159,23 @@ void call(const Module& module, std::span<const Array> arguments, ThreadPool& po
   std::vector<void*> pointers;
   for (const Array& a : arguments) pointers.push_back(a.raw());
   call_unchecked(module, pointers.data(), dims.empty() ? nullptr : dims.data(), pool, workspace);
+}
+
+Array prepack(const Module& module, size_t parameter, const Array& array, ThreadPool& pool) {
+  const Parameter& p = module.parameters.at(parameter);
+  if (!p.packer) {
+    std::vector<std::string> packed;
+    for (const Parameter& other : module.parameters)
+      if (other.packer) packed.push_back(other.name);
+    throw UserError(fmt::format("prepack for {}: {} is not packed ahead; {}", module.name, p.name,
+                                packed.empty() ? "no parameter is" : "these are: " + join(packed)));
+  }
+  Shape shape;
+  for (const Extent& e : p.shape) shape.push_back(e.value);
+  const Array packed = Array::empty(p.dtype, shape), arguments[] = {array, packed};
+  Workspace workspace;
+  call(*p.packer, arguments, pool, workspace);
+  return packed;
 }
 
 }  // namespace tenon

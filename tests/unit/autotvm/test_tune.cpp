@@ -60,6 +60,24 @@ TEST_CASE("a task is tuned for real, and again from its log") {
   CHECK(load_log(scratch.options.log).warnings.empty());
 }
 
+TEST_CASE("candidates that pack a constant ahead are packed for outside of timing, and verified") {
+  Scratch scratch;
+  scratch.options.trials = 4;
+  const Tensor a = input("A", f32, {13, 20}), b = constant("B", f32, {20, 37});
+  const Axis i("i", 13), j("j", 37), k("k", 20);
+  Task task("packs", compute("C", {i, j}, sum(a(i, k) * b(k, j), k)), Target::host());
+  task.templates = {
+      {"pack", [](Schedule& s, Knobs& knob) {
+         const int64_t block = knob.pick("block", {4, 8, 16}, 1);
+         s.pack("B", {{1, block, 0}, {0, 1, 0}, {1, 1, block}}, {.when = PackWhen::ahead});
+       }}};
+  const TuneReport report = tune_with_report(task, scratch.options);
+  CHECK(report.trials == 3);
+  CHECK(report.best.record.check == CheckResult::passed);
+  CHECK_THAT(report.best.record.trace, Contains(R"("when":"ahead")"));
+  for (const LoggedRecord& r : load_log(scratch.options.log).records) CHECK(r.record.reason == "");
+}
+
 TEST_CASE("a time limit is kept") {
   Scratch scratch;
   scratch.options.trials = 100000;

@@ -169,3 +169,99 @@ TEST_CASE("a kernel shows every stage of its making") {
   REQUIRE(kernel.compile_us() > 0);
   REQUIRE(!Kernel().defined());
 }
+
+namespace {
+
+/// C = A * B with the constant B packed in blocks of 16 columns.
+Task product(int64_t m, int64_t n, int64_t k) {
+  const Tensor a = input("A", f32, {m, k}), b = constant("B", f32, {k, n});
+  const Axis i("i", m), j("j", n), r("k", k);
+  return Task("product", compute("C", {i, j}, sum(a(i, r) * b(r, j), r)), Target::host());
+}
+
+Kernel packed_product(const Task& task, int64_t block) {
+  Schedule s(task.program, task.target);
+  s.pack("B", {{1, block, 0}, {0, 1, 0}, {1, 1, block}}, {.when = PackWhen::ahead});
+  auto [jo, ji] = s.split("j", block);
+  s.reorder({jo, "i", "k", ji}).vectorize(ji, {.tail = Tail::mask}).parallel(jo);
+  return compile(s.program(), task.target);
+}
+
+}  // namespace
+
+TEST_CASE("a kernel takes a constant that is packed ahead, in whole and in partial blocks") {
+  for (const int64_t n : {32, 37, 5}) {
+    const Task task = product(7, n, 9);
+    const Kernel kernel = packed_product(task, 16), plain = compile(task, Trace{});
+    const Array a = random(f32, {7, 9}, 1), b = random(f32, {9, n}, 2), c = full(f32, {7, n}, NAN),
+                expected = full(f32, {7, n}, NAN);
+    plain(a, b, expected);
+    const Array packed = kernel.prepack("B", b);
+    const int64_t blocks = (n + 15) / 16;
+    REQUIRE(packed.shape() == Shape{blocks, 9, 16});
+    for (int64_t o = 0; o < blocks; ++o)
+      for (int64_t k = 0; k < 9; ++k)
+        for (int64_t l = 0; l < 16; ++l) {
+          const int64_t j = o * 16 + l;
+          const float want = j < n ? b.data<float>()[k * n + j] : 0;
+          REQUIRE(packed.data<float>()[(o * 9 + k) * 16 + l] == want);
+        }
+    kernel(a, packed, c);
+    for (int64_t e = 0; e < 7 * n; ++e)
+      REQUIRE(c.data<float>()[e] == Approx(expected.data<float>()[e]).margin(1e-5));
+    const Array back = kernel.unpack("B", packed);
+    REQUIRE(back.to_doubles() == b.to_doubles());
+    const Array list[] = {a, b, c};
+    const std::vector<Array> replaced = kernel.prepacked(list);
+    CHECK(replaced[1].to_doubles() == packed.to_doubles());
+    CHECK(replaced[0].raw() == a.raw());
+    CHECK(replaced[2].raw() == c.raw());
+  }
+}
+
+TEST_CASE("padding of a packed constant never reaches a result") {
+  const Task task = product(3, 21, 4);
+  const Kernel kernel = packed_product(task, 16);
+  const Array a = random(f32, {3, 4}, 1), b = random(f32, {4, 21}, 2), c = full(f32, {3, 21}, 0),
+              again = full(f32, {3, 21}, 0);
+  const Array packed = kernel.prepack("B", b);
+  kernel(a, packed, c);
+  for (int64_t k = 0; k < 4; ++k)
+    for (int64_t l = 5; l < 16; ++l) packed.data<float>()[(4 + k) * 16 + l] = NAN;
+  kernel(a, packed, again);
+  CHECK(c.to_doubles() == again.to_doubles());
+}
+
+TEST_CASE(
+    "an array that is not packed is refused with the shape that is wanted and what makes it") {
+  const Kernel kernel = packed_product(product(7, 37, 9), 16);
+  const Array a = random(f32, {7, 9}, 1), b = random(f32, {9, 37}, 2), c = full(f32, {7, 37}, 0);
+  CHECK_THROWS_WITH(
+      kernel(a, b, c),
+      Catch::Contains("argument B is f32 [9, 37], but this kernel takes it packed ahead: f32 "
+                      "[3, 9, 16], layout(d1//16, d0, d1%16) made of B f32 [9, 37]") &&
+          Catch::Contains("try: pass what prepack(\"B\", array) of the kernel gives"));
+  CHECK_THROWS_WITH(
+      kernel(a, random(f32, {3, 9, 8}, 1), c),
+      Catch::Contains("argument B is f32 [3, 9, 8], but this kernel takes it packed"));
+  CHECK_THROWS_WITH(kernel.prepack("A", a),
+                    Catch::Contains("packs no input \"A\" ahead; it packs B"));
+  CHECK_THROWS_WITH(kernel.prepack("B", a),
+                    Catch::Contains("prepack_B") && Catch::Contains("argument B is f32 [7, 9]"));
+  const Kernel plain = compile(product(7, 37, 9), Trace{});
+  CHECK_THROWS_WITH(plain.prepack("B", b), Catch::Contains("none is"));
+  CHECK_THROWS_WITH(prepack(kernel.module(), 0, a, default_pool()),
+                    Catch::Contains("A is not packed ahead; these are: B"));
+}
+
+TEST_CASE("packing ahead is part of the program's text and hash, and of its trace") {
+  const Task task = product(7, 37, 9);
+  Schedule s(task.program, task.target);
+  const std::string before = program_hash(s.program());
+  s.pack("B", {{1, 1, 0}, {0, 1, 0}}, {.when = PackWhen::ahead});
+  CHECK(program_hash(s.program()) != before);
+  CHECK_THAT(s.print(), Catch::Contains("constant B[9,37] f32 layout(d1, d0)"));
+  const Kernel kernel = compile(task, s.trace());
+  CHECK(kernel.module().parameters[1].layout == "layout(d1, d0)");
+  CHECK_THAT(kernel.ir(), Catch::Contains("constant B[333] f32"));
+}

@@ -62,3 +62,18 @@ TEST_CASE("an adapted schedule is not run for a target that this machine is not"
   task.target.features.push_back("zz-of-tomorrow");
   CHECK(!check_adapted(1)(task, fast_trace()));
 }
+
+TEST_CASE("bench packs what a schedule takes packed ahead") {
+  const Task task = operator_task({"matmul", "m=9", "n=37", "k=12", "constant=B"}, Target::host());
+  Schedule s(task.program, task.target);
+  s.pack("B", {{1, 16, 0}, {0, 1, 0}, {1, 1, 16}}, {.when = PackWhen::ahead});
+  BenchOptions options;
+  options.threads = 1;
+  options.rounds = 1;
+  options.floor_us = 0;
+  options.peak_gflops = 1;
+  const std::vector<BenchRow> rows = bench(task, {{"packed", s.trace()}}, options);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].reason == "");
+  CHECK(rows[0].check == CheckResult::passed);
+}

@@ -134,3 +134,67 @@ TEST_CASE("a network refuses inputs that do not fit") {
              Contains("is f32 1x2x6x6, the array given is f32 1x2x6x7"));
   CHECK_THAT(message({{"x", zeros(f64, {1, 2, 6, 6})}}), Contains("the array given is f64"));
 }
+
+namespace {
+
+/// Every constant of two or more dimensions in blocks of 3 along its last one.
+void pack_constants(Network& network) {
+  for (size_t k = 0; k < network.kernels().size(); ++k) {
+    const Task& task = network.kernels()[k].task;
+    Schedule s(task.program, task.target);
+    for (const Param& p : task.program.params) {
+      const int last = static_cast<int>(p.buffer->shape.size()) - 1;
+      if (p.role != ParamRole::constant || last < 1) continue;
+      std::vector<LayoutDim> layout = {{last, 3, 0}};
+      for (int d = 0; d < last; ++d) layout.push_back({d, 1, 0});
+      layout.push_back({last, 1, 3});
+      s.pack(p.buffer->name, layout, {.when = PackWhen::ahead});
+    }
+    network.set_trace(k, s.trace(), "packed");
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "constants are packed when a network is compiled, and unpacked when they are wanted again") {
+  const TemporaryFolder folder;
+  Network network = Network::load(write_model(folder, small_net()), {.threads = 2});
+  const Array x = random(f32, {1, 2, 6, 6}, 3);
+  const std::vector<Array> expected = run_plainly(network.graph(), {x});
+  const int64_t plain_bytes = network.constant_bytes();
+  for (const bool packed : {true, false, true}) {
+    if (packed)
+      pack_constants(network);
+    else
+      network.select_unscheduled();
+    network.compile();
+    const std::map<std::string, Array> outputs = network.run({{"x", x}});
+    check_close(outputs.at("y"), expected[0]);
+    check_close(outputs.at("f"), expected[1]);
+    int dropped = 0;
+    for (const Value& v : network.graph().values) dropped += v.name == "m" && !v.constant;
+    CHECK(dropped == (packed ? 1 : 0));
+    if (!packed) CHECK(network.constant_bytes() == plain_bytes);
+  }
+}
+
+TEST_CASE("constants of equal contents and layout are packed once") {
+  const TemporaryFolder folder;
+  ModelBuilder m;
+  std::vector<float> values(81);
+  for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n % 7) * 0.1F;
+  m.input("x", f32, {2, 9});
+  for (const char* name : {"u", "v", "w"}) m.floats(name, {9, 9}, values);
+  m.node("MatMul", {"x", "u"}, {"a"}).node("MatMul", {"a", "v"}, {"b"});
+  m.node("MatMul", {"b", "w"}, {"y"}).output("y").output("v");
+  Network network = Network::load(write_model(folder, m), {.threads = 1});
+  const Array x = random(f32, {2, 9}, 3);
+  const std::vector<Array> expected = run_plainly(network.graph(), {x});
+  pack_constants(network);
+  network.compile();
+  CHECK(network.constant_bytes() == 2 * 81 * 4);  // one packed, and v, which is an output
+  const std::map<std::string, Array> outputs = network.run({{"x", x}});
+  check_close(outputs.at("y"), expected[0]);
+  check_close(outputs.at("v"), expected[1]);
+}

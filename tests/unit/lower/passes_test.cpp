@@ -175,7 +175,8 @@ TEST_CASE("partition_loops gives each of several joined parts a loop of its own"
 
 TEST_CASE("flatten_buffers applies a layout") {
   BufferNode node{
-      "P", f32, {int_imm(4), int_imm(48)}, Scope::global, {{1, 16, 0}, {0}, {1, 1, 16}}, nullptr};
+      "P", f32,    {int_imm(4), int_imm(48)}, Scope::global, {{1, 16, 0}, {0}, {1, 1, 16}},
+      {},  nullptr};
   const Buffer packed(node), out = vec("O", 4);
   const std::string text = print(
       flatten_buffers(lower_stages(map_tree(4, LoopMark::serial, {packed}, out, [&](const Expr& i) {

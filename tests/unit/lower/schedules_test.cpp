@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "interp/interp.h"
+#include "lower/lower.h"
 #include "run.h"
 
 using namespace tenon;
@@ -130,6 +131,40 @@ TEST_CASE("every pass keeps the meaning of a product blocked in three axes and p
     INFO(s.print());
     check_every_pass(s.program(), wide());
   }
+}
+
+TEST_CASE("every pass keeps the meaning of padded rows, copies ahead and prefetches") {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{12, 64, 32}, {13, 75, 37}, {5, 9, 1}, {5, 9, 0}}) {
+    Schedule s(product(m, n, k), wide());
+    auto c = s["C"];
+    auto [io, ii] = c.split("i", 6);
+    auto [ko, ki] = c.split("k", 16);
+    c.reorder({io, ko, ki, ii, "j"});
+    c.cache_read("B", ko, {Scope::global, {{1, 32, 0}, {0, 1, 0}, {1, 1, 32}}});
+    c.cache_read("A", ko);
+    s.storage_align("B.cache", 0, 48, 5).storage_align("B.cache", 1, 7, 3);
+    s.storage_align("A.cache", 0, 16, 1);
+    c.double_buffer("B.cache", ko).double_buffer("A.cache", ko);
+    s["B.cache"].prefetch("B", "k", 3);
+    c.prefetch("A.cache", ki, 2);
+    c.vectorize("j", {Tail::mask}).parallel(io);
+    s["B.cache"].vectorize("j", {Tail::mask});
+    INFO(s.print());
+    check_every_pass(s.program(), wide());
+  }
+}
+
+TEST_CASE("a loop annotated with no_partition keeps its guard") {
+  Schedule s(product(13, 16, 4), wide());
+  s["C"].split("i", 4);
+  const std::string cut = print(lower(s.program(), wide()));
+  s["C"].annotate("i.o", "no_partition", 1);
+  const std::string whole = print(lower(s.program(), wide()));
+  CHECK(cut.find("if i.o*4") == std::string::npos);
+  CHECK(whole.find("i.o*4") != std::string::npos);
+  CHECK(whole.find("if ") != std::string::npos);
+  check_every_pass(s.program(), wide());
 }
 
 TEST_CASE("every pass keeps the meaning of random schedules") {

@@ -1,0 +1,36 @@
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon {
+
+// The keys of For::notes. They change no meaning; lowering carries out those it knows:
+//   partition          cut the loop where conditions of selects change, too
+//   no_partition       never cut it
+//   prefetch(B)        the number of iterations ahead of which B is fetched
+//   double_buffer(T)   T has two copies; the next iteration's is filled before this one's work
+// Keys that start with "user." mean nothing to Tenon.
+
+inline constexpr std::string_view kPartitionNote = "partition";
+inline constexpr std::string_view kNoPartitionNote = "no_partition";
+
+inline std::string prefetch_note(const std::string& buffer) { return "prefetch(" + buffer + ")"; }
+inline std::string double_buffer_note(const std::string& buffer) {
+  return "double_buffer(" + buffer + ")";
+}
+
+/// The buffers B of the notes "mark(B)", in order.
+inline std::vector<std::string> noted_buffers(const std::map<std::string, int64_t>& notes,
+                                              std::string_view mark) {
+  std::vector<std::string> out;
+  if (notes.empty()) return out;
+  const std::string start = std::string(mark) + "(";
+  for (const auto& [key, value] : notes)
+    if (key.rfind(start, 0) == 0)
+      out.push_back(key.substr(start.size(), key.size() - start.size() - 1));
+  return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,32 @@
+#include "packed_data.h"
+
+#include <tenon/ir/ops.h>
+
+namespace tenon {
+
+std::vector<int32_t> as_stored(const BufferNode& buffer, const std::vector<int32_t>& plain) {
+  if (buffer.layout.empty()) return plain;
+  std::vector<int64_t> shape, stored;
+  for (const Expr& e : buffer.shape) shape.push_back(*as_int(e));
+  int64_t size = 1;
+  for (const LayoutDim& d : buffer.layout) {
+    const int64_t extent = shape[static_cast<size_t>(d.dim)];
+    stored.push_back(d.modulo > 0 ? d.modulo : (extent + d.divide - 1) / d.divide);
+    size *= stored.back();
+  }
+  std::vector<int32_t> out(static_cast<size_t>(size), 0);
+  for (size_t n = 0; n < plain.size(); ++n) {
+    std::vector<int64_t> index(shape.size());
+    int64_t rest = static_cast<int64_t>(n), at = 0;
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) index[d] = rest % shape[d];
+    for (size_t s = 0; s < stored.size(); ++s) {
+      const LayoutDim& d = buffer.layout[s];
+      const int64_t part = index[static_cast<size_t>(d.dim)] / d.divide;
+      at = at * stored[s] + (d.modulo > 0 ? part % d.modulo : part);
+    }
+    out[static_cast<size_t>(at)] = plain[n];
+  }
+  return out;
+}
+
+}  // namespace tenon
