@@ -7,7 +7,6 @@
 #include <bit>
 #include <set>
 
-#include "arith/region.h"
 #include "lower/passes.h"
 #include "lower/touched.h"
 #include "lower/util.h"
@@ -30,7 +29,7 @@ int64_t register_lanes(int64_t extent, int lanes) {
 }
 
 // Puts the vectorised dimension last and pads it to whole vectors.
-void shape_registers(BufferNode& node, std::vector<size_t>& order, const Touched& use,
+void shape_registers(BufferNode& node, std::vector<size_t>& order, const BufferUse& use,
                      const Target& target, const std::string& where) {
   const auto shape = const_shape(node.shape);
   if (!shape) {
@@ -61,7 +60,7 @@ void shape_registers(BufferNode& node, std::vector<size_t>& order, const Touched
   }
 }
 
-Compacted compact(const Buffer& buffer, const Touched& use, const Target& target,
+Compacted compact(const Buffer& buffer, const BufferUse& use, const Target& target,
                   const std::string& where) {
   BufferNode node = *buffer;
   node.origin = nullptr;
@@ -95,7 +94,7 @@ class Compactor {
 
   Stmt stmt(const Stmt& s) {
     if (const Allocate* n = s.as<Allocate>()) {
-      const Touched use = touched(n->buffer, n->body, simplifier_);
+      const BufferUse use = touched(n->buffer, n->body, simplifier_);
       const Compacted small = compact(n->buffer, use, target_, name_);
       twins_.emplace(n->buffer, small);
       return make_stmt(Allocate{small.buffer, stmt(n->body)});

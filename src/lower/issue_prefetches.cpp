@@ -31,7 +31,7 @@ struct Stretch {
 
 std::optional<std::vector<Stretch>> box_of(const Buffer& b, const Stmt& body,
                                            Simplifier& simplifier) {
-  const Touched use = touched(b, body, simplifier);
+  const BufferUse use = touched(b, body, simplifier);
   std::vector<Stretch> out;
   for (size_t d = 0; d < use.sides.size(); ++d) {
     const auto& side = use.sides[d];

@@ -88,9 +88,9 @@ std::optional<Side> join_sides(const std::optional<Side>& a, const std::optional
 
 }  // namespace
 
-Touched touched(const Buffer& buffer, const Stmt& body, Simplifier& simplifier) {
+BufferUse touched(const Buffer& buffer, const Stmt& body, Simplifier& simplifier) {
   const InnerVars inner(body);
-  Touched use;
+  BufferUse use;
   for_each_access(body, [&](const Buffer& b, const std::vector<Expr>& indices) {
     if (!(b == buffer)) return;
     for (size_t d = 0; d < indices.size(); ++d) {

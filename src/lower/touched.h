@@ -13,13 +13,13 @@ struct Side {
 };
 
 /// All accesses of one buffer inside a statement.
-struct Touched {
+struct BufferUse {
   std::vector<std::optional<Side>> sides;  // nothing: not bounded, the dimension stays whole
   std::vector<int> vector_dims;            // dimensions that vectorised loops run along
   bool any = false;
 };
 
 /// `simplifier` knows the ranges of the loops in `body`.
-Touched touched(const Buffer& buffer, const Stmt& body, Simplifier& simplifier);
+BufferUse touched(const Buffer& buffer, const Stmt& body, Simplifier& simplifier);
 
 }  // namespace tenon
