@@ -4,6 +4,7 @@
 
 #include "arith/layout.h"
 #include "codegen/llvm/codegen.h"
+#include "compile/in_place.h"
 #include "compile/packers.h"
 #include "lower/lower.h"
 
@@ -27,7 +28,10 @@ Extent extent_of(const Expr& e, const Program& program) {
 
 KernelObject compile_object(const Program& loop_tree, const Target& target) {
   const double start = now_us();
-  const ObjectCode code = generate_object(lower(loop_tree, target), target);
+  const std::vector<InPlacePair> pairs = in_place_pairs(loop_tree);
+  CodegenOptions options;
+  for (const InPlacePair& p : pairs) options.in_place.push_back({p.input, p.output});
+  const ObjectCode code = generate_object(lower(loop_tree, target), target, options);
   KernelObject out;
   out.bytes = code.bytes;
   out.symbol = code.symbol;
@@ -47,6 +51,7 @@ KernelObject compile_object(const Program& loop_tree, const Target& target) {
     }
     out.module.parameters.push_back(std::move(parameter));
   }
+  for (const InPlacePair& p : pairs) out.module.parameters[p.output].in_place.push_back(p.input);
   out.compile_us = now_us() - start;
   return out;
 }

@@ -274,6 +274,42 @@ TEST_CASE("D38 wrap and saturate") {
         "folded", "widened first", "");
 }
 
+namespace {
+
+/// C[i,j] = sum over k < 4*groups of A[i,k] * B[j,k], in i32.
+Work dot_product(DType a_type, DType b_type, int64_t m, int64_t n, int64_t depth,
+                 const std::function<double(int64_t)>& av,
+                 const std::function<double(int64_t)>& bv) {
+  const Tensor a = input("A", a_type, {m, depth}), b = input("B", b_type, {n, depth});
+  const Axis i("i", m), j("j", n), k("k", depth);
+  const Tensor c = compute("C", {i, j}, sum(cast(i32, a(i, k)) * cast(i32, b(j, k)), k));
+  return {{c},
+          {{"A", table_of(a_type, {m, depth}, av)}, {"B", table_of(b_type, {n, depth}, bv)}},
+          {table<int32_t>({m, n}, [=](int64_t q) {
+            double total = 0;
+            for (int64_t r = 0; r < depth; ++r)
+              total += av(q / n * depth + r) * bv(q % n * depth + r);
+            return total;
+          })}};
+}
+
+}  // namespace
+
+TEST_CASE("D39 int8 dot product") {
+  const auto lowest = [](int64_t) { return -128.0; };
+  const Work four = dot_product(i8, i8, 1, 1, 4, lowest, lowest);
+  REQUIRE(four.want[0].data<int32_t>()[0] == 65536);
+  check_schedules(four, "4 x (-128)*(-128)");
+  const Work two = dot_product(
+      u8, i8, 1, 1, 2, [](int64_t) { return 255.0; }, [](int64_t) { return 127.0; });
+  REQUIRE(two.want[0].data<int32_t>()[0] == 64770);
+  check_schedules(two, "2 x 255*127");
+  const Work many = dot_product(
+      u8, i8, 7, 19, 36, [](int64_t q) { return static_cast<double>(255 - q % 3); },
+      [](int64_t q) { return q % 5 ? 127.0 : -128.0; });
+  check_schedules(many, "7x19x36");
+}
+
 TEST_CASE("D40 float to integer") {
   const std::vector<double> values = {-1.9, 1.9, 300.7, kNaN,   kInf, -kInf,      3e9,  -3e9,
                                       -0.9, 0,   127.5, 255.99, -129, 2147483520, 1e30, -1e30};

@@ -102,7 +102,7 @@ std::string place_text(const Shape& shape, int64_t n) {
   return "[" + out + "]";
 }
 
-bool same_element(const Array& want, const Array& got, int64_t n, double tolerance) {
+bool same_element(const Array& want, const Array& got, int64_t n, const Work& work) {
   const int64_t size = byte_size(want.dtype());
   if (std::memcmp(static_cast<char*>(want.raw()) + n * size,
                   static_cast<char*>(got.raw()) + n * size, size) == 0)
@@ -110,12 +110,14 @@ bool same_element(const Array& want, const Array& got, int64_t n, double toleran
   if (!is_float(want.dtype())) return false;
   const double w = want.view(n, {1}).to_doubles()[0], g = got.view(n, {1}).to_doubles()[0];
   if (std::isnan(w) || std::isnan(g)) return std::isnan(w) && std::isnan(g);
+  if (work.zeros_equal && w == 0 && g == 0) return true;
+  const double tolerance = work.tolerance;
   return tolerance > 0 && std::abs(g - w) <= tolerance * std::max(1.0, std::abs(w));
 }
 
-std::string difference(const Array& want, const Array& got, double tolerance) {
+std::string difference(const Array& want, const Array& got, const Work& work) {
   for (int64_t n = 0; n < want.size(); ++n)
-    if (!same_element(want, got, n, tolerance))
+    if (!same_element(want, got, n, work))
       return fmt::format("{} is {}, not {}", place_text(want.shape(), n), element_text(got, n),
                          element_text(want, n));
   return {};
@@ -125,10 +127,10 @@ std::string Arguments::fault() const {
   for (size_t k = 0; k < canaries_.size(); ++k)
     if (!canaries_[k].intact()) return "written outside " + names_[k];
   for (size_t k = 0; k < inputs_.size(); ++k)
-    if (!difference(work_.inputs.at(names_[k]), inputs_[k], 0).empty())
+    if (!difference(work_.inputs.at(names_[k]), inputs_[k], {}).empty())
       return "input " + names_[k] + " was changed";
   for (size_t k = 0; k < outputs_.size(); ++k) {
-    const std::string text = difference(work_.want[k], outputs_[k], work_.tolerance);
+    const std::string text = difference(work_.want[k], outputs_[k], work_);
     if (!text.empty()) return names_[inputs_.size() + k] + text;
   }
   return {};
@@ -156,8 +158,10 @@ void record_refusal(const std::string& target, const std::string& label, const s
     record(Outcome::refused_wrongly, target, label, message);
 }
 
-void run_on(const Work& work, const Backend& backend, const std::string& label, const Schedule& s) {
-  const Run run = backend.prepare(s.program());
+}  // namespace
+
+void check_calls(const Backend& backend, const Run& run, const Work& work, const Schedule& s,
+                 const std::string& label) {
   std::vector<Place> places = {Place::canary};
   if (backend.machine_code) places.insert(places.end(), {Place::page_after, Place::page_before});
   for (Place place : places) {
@@ -171,8 +175,6 @@ void run_on(const Work& work, const Backend& backend, const std::string& label, 
   record(Outcome::passed, backend.name, label);
 }
 
-}  // namespace
-
 void check_on(const Backend& backend, const Work& work, const std::string& label,
               const Steps& steps, const CheckOptions& options) {
   starts(backend.name, label);
@@ -180,7 +182,7 @@ void check_on(const Backend& backend, const Work& work, const std::string& label
   try {
     steps(s);
     verify(s.program(), Form::LoopTree);
-    run_on(work, backend, label, s);
+    check_calls(backend, backend.prepare(s.program()), work, s, label);
   } catch (const UserError& e) {
     record_refusal(backend.name, label, e.what(), options);
   } catch (const InternalError& e) {

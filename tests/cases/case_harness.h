@@ -20,7 +20,8 @@ struct Work {
   /// Floats: |got - want| <= tolerance * max(1, |want|), NaN where NaN is wanted. 0: the same bits,
   /// but for the payload of a NaN. Integers and bools are always equal.
   double tolerance = 0;
-  Dims dims = {};  ///< of symbolic extents
+  bool zeros_equal = false;  ///< -0.0 is as good as 0.0
+  Dims dims = {};            ///< of symbolic extents
   /// As Task::input_ranges, for the tuner.
   std::map<std::string, std::pair<int64_t, int64_t>> input_ranges = {};
 };
@@ -40,6 +41,11 @@ void check(const Work& work, const std::string& label, const Steps& steps,
 /// check() on one backend.
 void check_on(const Backend& backend, const Work& work, const std::string& label,
               const Steps& steps, const CheckOptions& options = {});
+
+/// The comparison alone, of a program that was prepared before: `run` is of s.program(), whose
+/// symbolic extents the work's arrays and dims give values.
+void check_calls(const Backend& backend, const Run& run, const Work& work, const Schedule& s,
+                 const std::string& label);
 
 /// check() unscheduled and under the default schedule.
 void check_default(const Work& work, const std::string& label);

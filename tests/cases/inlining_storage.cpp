@@ -1,11 +1,14 @@
 #include <tenon/compile/compile.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
+#include <tenon/runtime/module.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
 
 #include "case_harness.h"
+#include "codegen/llvm/codegen.h"
+#include "lower/lower.h"
 #include "schedule/tree.h"
 
 // Inlining, in-place, storage.
@@ -99,6 +102,135 @@ TEST_CASE("D31 name capture") {
   check_default(shared, "shared axes");
   check(shared, "shared axes, inlined", [](Schedule& s) { s["B"].compute_inline(); });
   check(shared, "shared axes, at the loop", [](Schedule& s) { s["B"].compute_at("C", "j"); });
+}
+
+TEST_CASE("D32 in place") {
+  const int64_t n = 45;
+  const auto compiled = [](const Backend& b, const Tensor& out, const Steps& steps) {
+    Schedule s(make_program("inplace", {out}), b.target);
+    steps(s);
+    return b.prepare(s.program());
+  };
+  const std::vector<std::pair<std::string, Steps>> schedules = {
+      {"unscheduled", [](Schedule&) {}},
+      {"split and vectorize", split_and_vectorize},
+      {"parallel", parallelize},
+      {"unroll", unroll_inner}};
+  for (DType t : {f32, i8, f64}) {
+    const Tensor x = input("X", t, {n}), other = input("Y", t, {n});
+    const Axis i("i", n), j("j", n), k("k", n);
+    const Tensor next = compute("out", {i}, x(i) + imm(1, t));
+    const Tensor product = compute("out", {j}, x(j) * other(j) + x(j));
+    const Tensor stencil =
+        compute("out", {k}, select(Expr(k) > 0, x(Expr(k) - 1), imm(0, t)) + x(k));
+    const Array start = table_of(t, {n}, [](int64_t m) { return m % 13 - 6; });
+    for (const Backend& b : backends()) {
+      for (const auto& [name_of, steps] : schedules) {
+        const std::string label = fmt::format("{} {}", name(t), name_of);
+        Array a = start.copy();
+        compiled(b, next, steps)({a, a}, {});
+        holds(a.to_doubles() == table_of(t, {n}, [](int64_t m) { return m % 13 - 5; }).to_doubles(),
+              b.name, label + ", A = A + 1", "wrong values");
+        a = start.copy();
+        compiled(b, product, steps)({a, full(t, {n}, 3), a}, {});
+        holds(a.to_doubles() ==
+                  table_of(t, {n}, [](int64_t m) { return (m % 13 - 6) * 4; }).to_doubles(),
+              b.name, label + ", A = A * Y + A", "wrong values");
+        if (!b.machine_code) continue;
+        refused_call(b.name, label + ", stencil",
+                     [&] {
+                       compiled(b, stencil, steps)({a, a}, {});
+                     },
+                     {"output out overlaps argument X", "does not work in place"});
+        const Array more = Array::empty(t, {n + 1});
+        refused_call(b.name, label + ", overlapping by all but one",
+                     [&] {
+                       compiled(b, next, steps)({more.view(0, {n}), more.view(1, {n})}, {});
+                     },
+                     {"output out overlaps argument X", "only all of it"});
+      }
+    }
+  }
+}
+
+namespace {
+
+/// Six temporaries of three types with interleaved lives, in the loops of two outputs, so that
+/// those of the second may lie where those of the first were.
+struct Temporaries {
+  static constexpr int64_t kN = 53;
+  std::vector<Tensor> outputs;
+
+  Temporaries() {
+    const Tensor x = input("X", i32, {kN});
+    const auto map = [](const std::string& name, const std::function<Expr(Expr)>& f) {
+      const Axis i("i", kN);
+      return compute(name, {i}, f(i));
+    };
+    const auto t1 = map("t1", [&](Expr i) { return cast(f64, x(i)) * 0.5; });
+    const auto t2 = map("t2", [&](Expr i) { return cast(i8, x(i)) + 3; });
+    const auto t3 = map("t3", [&](Expr i) { return cast(f16, t1(i)) + cast(f16, t2(i)); });
+    const auto first = map("first", [&](Expr i) { return cast(f32, t3(i)) - cast(f32, t1(i)); });
+    const auto t4 = map("t4", [&](Expr i) { return cast(i8, x(i)) * 2; });
+    const auto t5 = map("t5", [&](Expr i) { return cast(f16, t4(i)) * 0.25; });
+    const auto t6 = map("t6", [&](Expr i) { return cast(f64, t5(i)) + cast(f64, t4(i)); });
+    const auto second = map("second", [&](Expr i) { return cast(f32, t6(i) - cast(f64, t5(i))); });
+    outputs = {first, second};
+  }
+  static int32_t x(int64_t n) { return static_cast<int32_t>(n % 23 - 11); }
+  static float first(int64_t n) { return static_cast<float>(x(n) + 3); }
+  static float second(int64_t n) { return static_cast<float>(2 * x(n)); }
+};
+
+void interleave(Schedule& s) {
+  const std::string a = s["first"].split("i", 16).outer.name;
+  for (const char* stage : {"t3", "t2", "t1"}) s[stage].compute_at("first", a);
+  const std::string b = s["second"].split("i", 16).outer.name;
+  for (const char* stage : {"t6", "t5", "t4"}) s[stage].compute_at("second", b);
+}
+
+}  // namespace
+
+TEST_CASE("D33 storage reuse") {
+  const int64_t n = Temporaries::kN;
+  const Temporaries t;
+  const Work work{t.outputs,
+                  {{"X", table<int32_t>({n}, Temporaries::x)}},
+                  {table<float>({n}, Temporaries::first), table<float>({n}, Temporaries::second)}};
+  check_default(work, "six temporaries");
+  check(work, "interleaved", interleave);
+  check(work, "interleaved, marked", [](Schedule& s) {
+    interleave(s);
+    for (const std::string& stage : s.stages())
+      s.try_apply(Vectorize{stage, s[stage].loops().back().name, Tail::mask});
+    s["first"].parallel("i.o");
+  });
+  // The code generator's test mode: freed storage holds 0xff, with bytes shared and apart.
+  for (const Backend& b : backends()) {
+    if (!b.machine_code) continue;
+    int64_t bytes[2] = {0, 0};
+    for (bool reuse : {true, false}) {
+      Schedule s(make_program("case", t.outputs), b.target);
+      interleave(s);
+      CodegenOptions options;
+      options.reuse_workspace = reuse;
+      options.poison = true;
+      const ObjectCode code = generate_object(lower(s.program(), b.target), b.target, options);
+      bytes[reuse] = code.workspace.shared;
+      const LoadedCode loaded = load_object(code.bytes, code.symbol);
+      const Array first = Array::empty(f32, {n}), second = Array::empty(f32, {n});
+      void* const arguments[] = {work.inputs.at("X").raw(), first.raw(), second.raw()};
+      Workspace workspace;
+      const auto entry = reinterpret_cast<tenon_kernel>(loaded.entry);
+      const int32_t status = entry(arguments, nullptr, workspace.reserve(code.workspace.shared),
+                                   &ThreadPool::parallel_for_entry, &default_pool());
+      holds(status == 0 && first.to_doubles() == work.want[0].to_doubles() &&
+                second.to_doubles() == work.want[1].to_doubles(),
+            b.name, reuse ? "poisoned, reused" : "poisoned, not reused", "wrong values");
+    }
+    holds(0 < bytes[1] && bytes[1] < bytes[0] && bytes[1] % 64 == 0, b.name, "bytes are shared",
+          fmt::format("{} and {}", bytes[1], bytes[0]));
+  }
 }
 
 TEST_CASE("D34 cache stages") {

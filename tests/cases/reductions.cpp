@@ -38,6 +38,33 @@ TEST_CASE("D18 constant start") {
   check_schedules(work, "0 to 1026");
 }
 
+TEST_CASE("D19 start from a tensor") {
+  const int64_t n = 27;
+  const Tensor start = input("I", i32, {n, n}), a = input("A", i32, {n, n}),
+               b = input("B", i32, {n, n});
+  const Axis i("i", n), j("j", n), k("k", n);
+  const Tensor c = compute("C", {i, j}, sum(a(i, k) * b(k, j), {k}, {.start = {start(i, j)}}));
+  const auto av = [](int64_t q) { return q * 11 % 37 - 18; };
+  const auto bv = [](int64_t q) { return q * 5 % 41 - 20; };
+  const auto iv = [](int64_t q) { return q * 1000; };
+  const Work work{{c},
+                  {{"I", table<int32_t>({n, n}, iv)},
+                   {"A", table<int32_t>({n, n}, av)},
+                   {"B", table<int32_t>({n, n}, bv)}},
+                  {table<int32_t>({n, n}, [&](int64_t q) {
+                    int64_t total = iv(q);
+                    for (int64_t r = 0; r < n; ++r) total += av(q / n * n + r) * bv(r * n + q % n);
+                    return total;
+                  })}};
+  check_schedules(work, "27x27");
+  check(work, "k split by 4", [](Schedule& s) { s.split("k", 4); });
+  check(work, "k split by 4, outside", [](Schedule& s) {
+    s.split("k", 4);
+    s.reorder({"k.o", "i", "j", "k.i"});
+    s.cache_write("i");
+  });
+}
+
 TEST_CASE("D20 identity in tails") {
   const int64_t n = 1003;
   for (DType t : {i8, i32, f32}) {
@@ -97,6 +124,29 @@ TEST_CASE("D21 empty domain") {
   check_schedules(work, "bool");
 }
 
+TEST_CASE("D22 tuple argmax with ties") {
+  const std::vector<double> values = {3, 9, 9, -1, 9};
+  for (DType t : {i32, f32, i8, f64}) {
+    const int64_t rows = 19;
+    const Tensor x = input("X", t, {rows, 5});
+    const Axis i("i", rows), k("k", 5);
+    const std::vector<Tensor> best = compute_tuple("best", {i}, arg_max(x(i, k), k));
+    const Work work{best,
+                    {{"X", table_of(t, {rows, 5}, [&](int64_t n) { return values[n % 5]; })}},
+                    {full(t, {rows}, 9), full(i64, {rows}, 1)}};
+    check_schedules(work, fmt::format("{}", name(t)));
+    check(work, fmt::format("{}, rows vectorised", name(t)), [](Schedule& s) {
+      s.split("i", 8);
+      s.reorder({"i.o", "k", "i.i"}).vectorize("i.i");
+    });
+    check(work, fmt::format("{}, k split", name(t)), [](Schedule& s) { s.split("k", 2); });
+    check(work, fmt::format("{}, k split and turned round", name(t)), [](Schedule& s) {
+      s.split("k", 2);
+      s.reorder({"k.i", "k.o"});
+    });
+  }
+}
+
 TEST_CASE("D23 nested reduction domains") {
   const Tensor x = input("X", f32, {3, 4});
   const Axis i("i", 2), j("j", 2), p("p", 2), q("q", 2);
@@ -136,6 +186,38 @@ TEST_CASE("D24 variance in two passes") {
   check_schedules(work, "mean, then squares");
   check(work, "mean inside the row", [](Schedule& s) { s["mean"].compute_at("var", "i"); },
         {true, {}});
+}
+
+TEST_CASE("D25 combiner that does not commute") {
+  const int64_t n = 6, depth = 7;
+  const Tensor x = input("X", i32, {n, depth, depth});
+  const Var a("a", {i32, 1}), b("b", {i32, 1});
+  const auto later = std::make_shared<const Combiner>(
+      Combiner{"later", {a}, {b}, {Expr(b)}, {int_imm(0, i32)}, false});
+  const Axis i("i", n), k("k", depth), l("l", depth);
+  const Tensor c = compute("C", {i}, reduce(later, {x(i, k, l)}, {k, l}));
+  const auto in = [](int64_t q) { return q * 17 % 101; };
+  const Work work{
+      {c},
+      {{"X", table<int32_t>({n, depth, depth}, in)}},
+      {table<int32_t>({n}, [&](int64_t q) { return in((q + 1) * depth * depth - 1); })}};
+  check_schedules(work, "later");
+  check(work, "split", [](Schedule& s) {
+    s.split("l", 3);
+    s.split("k", 4);
+  });
+  check(work, "fused", [](Schedule& s) { s.fuse("k", "l"); });
+  refused({c}, "parallel", [](Schedule& s) { s.parallel("k"); }, {"parallel(C, \"k\")"});
+  refused({c}, "parallel inside", [](Schedule& s) { s.parallel("l"); }, {"parallel(C, \"l\")"});
+  refused({c}, "vectorised", [](Schedule& s) { s.vectorize("l"); }, {"vectorize(C, \"l\")"});
+  refused({c}, "reorder", [](Schedule& s) { s.reorder({"l", "k"}); }, {"reorder(C", "later"});
+  refused({c}, "reorder of the parts",
+          [](Schedule& s) {
+            s.split("k", 4);
+            s.reorder({"k.i", "k.o"});
+          },
+          {"reorder(C", "later"});
+  check(work, "the spatial loop inside", [](Schedule& s) { s.reorder({"k", "l", "i"}); });
 }
 
 TEST_CASE("D26 sums in fp16") {

@@ -49,6 +49,9 @@ struct Parameter {
   /// that makes the packed array (its second parameter) of the plain one (its first).
   std::string layout;
   std::shared_ptr<const Module> packer;
+  /// Of an output: positions of the inputs that may be the very same array at a call. The code then
+  /// reads each of their elements before it writes it, and never after.
+  std::vector<size_t> in_place = {};
 };
 
 /// A compiled kernel ready to be called. Plain data; copies share the code.
@@ -84,7 +87,8 @@ class Workspace {
 
 /// Checks the arguments against the parameters and runs the kernel. UserError, naming the
 /// parameter, for a wrong number of arguments, element type, rank or extent, a symbolic extent out
-/// of range or with two values, and for an output whose memory overlaps another argument.
+/// of range or with two values, and for an output whose memory overlaps another argument, unless it
+/// is all of an input that its Parameter::in_place names.
 /// InternalError when the kernel returns a status.
 void call(const Module& module, std::span<const Array> arguments, ThreadPool& pool,
           Workspace& workspace);

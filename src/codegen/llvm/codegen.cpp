@@ -31,11 +31,11 @@ Translation translate(const Program& flat, const Target& target, const CodegenOp
   t.module = std::make_unique<llvm::Module>(flat.name, *t.context);
   t.module->setTargetTriple(t.machine->getTargetTriple().str());
   t.module->setDataLayout(t.machine->createDataLayout());
-  const CodePlan plan = plan_code(flat);
+  const CodePlan plan = plan_code(flat, options.reuse_workspace);
   t.workspace.symbolic = plan.symbolic_workspace();
   if (!t.workspace.symbolic)
     t.workspace = {*as_int(plan.shared_bytes), *as_int(plan.bytes_per_worker), false};
-  Emitter(flat, target, plan, *t.module, options.symbol).run();
+  Emitter(flat, target, plan, *t.module, options).run();
   if (options.verify_module) {
     std::string problem;
     llvm::raw_string_ostream out(problem);

@@ -3,6 +3,8 @@
 #include <tenon/target/target.h>
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace tenon {
 
@@ -29,6 +31,11 @@ inline std::string workspace_symbol(const std::string& entry) { return entry + "
 struct CodegenOptions {
   std::string symbol = "tenon_entry";
   bool verify_module = true;
+  /// Pairs of parameters that may be the same memory at a call; all others never overlap where one
+  /// of them is written.
+  std::vector<std::pair<size_t, size_t>> in_place = {};
+  bool reuse_workspace = true;  ///< for tests; off: every Allocate has bytes of its own
+  bool poison = false;          ///< for tests: an Allocate fills its bytes with 0xff at each entry
 };
 
 /// Flat function -> machine code for `target`. Thread-safe; each call has an LLVM context of its

@@ -1,6 +1,7 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
+#include <algorithm>
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
@@ -8,13 +9,15 @@
 namespace tenon {
 
 Emitter::Emitter(const Program& program, const Target& target, const CodePlan& plan,
-                 llvm::Module& module, const std::string& symbol)
+                 llvm::Module& module, const CodegenOptions& options)
     : program_(program),
       target_(target),
       plan_(plan),
       module_(module),
       context_(module.getContext()),
-      symbol_(symbol),
+      symbol_(options.symbol),
+      in_place_(options.in_place),
+      poison_(options.poison),
       builder_(context_) {
   llvm::FastMathFlags flags;
   flags.setAllowContract();
@@ -59,8 +62,8 @@ void Emitter::finish_function() {
 }
 
 /// Each buffer in memory is a scope of its own, apart from all others except workspace buffers that
-/// share bytes with it. (Arguments that are written overlap no other: the runtime refuses such
-/// calls.)
+/// share bytes with it and parameters that may be one array. (Other arguments that are written
+/// overlap none: the runtime refuses such calls.)
 void Emitter::make_alias_scopes() {
   std::vector<const BufferNode*> buffers;
   for (const Param& p : program_.params) buffers.push_back(p.buffer.get());
@@ -81,7 +84,16 @@ void Emitter::make_alias_scopes() {
     scopes.push_back(metadata.createAnonymousAliasScope(domain, b->name));
     scopes_[b] = llvm::MDNode::get(context_, scopes.back());
   }
-  auto apart = [&](const BufferNode* a, const BufferNode* b) { return !plan_.may_overlap(a, b); };
+  const auto one_array = [&](const BufferNode* a, const BufferNode* b) {
+    return std::any_of(in_place_.begin(), in_place_.end(), [&](const auto& pair) {
+      const BufferNode* first = program_.params[pair.first].buffer.get();
+      const BufferNode* second = program_.params[pair.second].buffer.get();
+      return (first == a && second == b) || (first == b && second == a);
+    });
+  };
+  auto apart = [&](const BufferNode* a, const BufferNode* b) {
+    return !one_array(a, b) && !plan_.may_overlap(a, b);
+  };
   for (const BufferNode* b : buffers) {
     std::vector<llvm::Metadata*> others;
     for (size_t i = 0; i < buffers.size(); ++i) {

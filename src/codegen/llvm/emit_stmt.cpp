@@ -135,6 +135,9 @@ void Emitter::emit_allocate(const Allocate& n) {
     llvm::Value* offset = evaluate_at_entry(slot.offset);
     h.pointer = top.CreateGEP(top.getInt8Ty(), base, offset, b.name);
     frame_.depths[h.pointer] = 0;
+    if (poison_)
+      builder_.CreateMemSet(h.pointer, builder_.getInt8(0xff), evaluate_at_entry(slot.bytes),
+                            llvm::MaybeAlign(64));
   }
   frame_.homes[&b] = std::move(h);
   emit(n.body);

@@ -39,7 +39,7 @@ struct LaneForm {
 class Emitter {
  public:
   Emitter(const Program& program, const Target& target, const CodePlan& plan, llvm::Module& module,
-          const std::string& symbol);
+          const CodegenOptions& options);
 
   /// Emits everything. Every register buffer has become SSA values.
   void run();
@@ -173,6 +173,8 @@ class Emitter {
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   const std::string symbol_;
+  const std::vector<std::pair<size_t, size_t>> in_place_;
+  const bool poison_;
   llvm::IRBuilder<> builder_;
   Frame frame_;
   bool in_task_ = false;

@@ -38,7 +38,7 @@ Expr bytes_of(const BufferNode& b) {
 /// subtree that stands twice in the program keeps the higher of its two places.
 class WorkspacePlanner {
  public:
-  explicit WorkspacePlanner(CodePlan& plan) : plan_(plan) {}
+  WorkspacePlanner(CodePlan& plan, bool reuse) : plan_(plan), reuse_(reuse) {}
 
   void visit(const Stmt& s, const Expr& offset, bool parallel) {
     if (!s.defined()) return;
@@ -65,12 +65,12 @@ class WorkspacePlanner {
     const BufferNode& b = *n.buffer;
     if (in_registers(b)) return visit(n.body, offset, parallel);
     WorkspaceSlot& slot = plan_.slots[&b];
-    slot.offset = larger(slot.offset, offset);
+    Expr& total = parallel ? plan_.bytes_per_worker : plan_.shared_bytes;
+    slot.offset = larger(slot.offset, reuse_ ? offset : total);
     slot.bytes = bytes_of(b);
     slot.per_worker = parallel;
     slot.around.insert(around_.begin(), around_.end());
     const Expr end = aligned(sum_of(slot.offset, slot.bytes));
-    Expr& total = parallel ? plan_.bytes_per_worker : plan_.shared_bytes;
     total = larger(total, end);
     around_.push_back(&b);
     visit(n.body, end, parallel);
@@ -78,6 +78,7 @@ class WorkspacePlanner {
   }
 
   CodePlan& plan_;
+  const bool reuse_;
   std::vector<const BufferNode*> around_;
 };
 
@@ -258,11 +259,11 @@ bool CodePlan::may_overlap(const BufferNode* a, const BufferNode* b) const {
   return !s_first && !t_first;
 }
 
-CodePlan plan_code(const Program& flat) {
+CodePlan plan_code(const Program& flat, bool reuse_workspace) {
   CodePlan plan;
   plan.shared_bytes = plan.bytes_per_worker = int_imm(0);
   plan.dims = flat.symbols;
-  WorkspacePlanner(plan).visit(flat.body, int_imm(0), false);
+  WorkspacePlanner(plan, reuse_workspace).visit(flat.body, int_imm(0), false);
   const RegisterUses uses(flat.body, plan);
   plan_unrolling(flat.body, uses, plan);
   return plan;

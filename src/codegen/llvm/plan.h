@@ -36,8 +36,8 @@ inline constexpr int64_t kMaxUnrolledIterations = 1024;
 inline constexpr int64_t kMaxUnrolledInstructions = 6000;
 
 /// UserError when a register buffer needs a loop unrolled that is too long (the message has the
-/// numbers) or of unknown length.
-CodePlan plan_code(const Program& flat);
+/// numbers) or of unknown length. `reuse_workspace` false: no two temporaries share memory.
+CodePlan plan_code(const Program& flat, bool reuse_workspace = true);
 
 /// True for buffers that live in registers on a CPU.
 inline bool in_registers(const BufferNode& b) { return b.scope == Scope::reg; }

@@ -92,16 +92,21 @@ bool overlap(const Array& a, const Array& b) {
          second < first + static_cast<uintptr_t>(a.bytes());
 }
 
-/// Outputs may share memory with nothing: generated code counts on it.
+/// Outputs may share memory with nothing but inputs that they replace element by element: generated
+/// code counts on it.
 void check_overlaps(const Module& module, std::span<const Array> arguments) {
   for (size_t out = 0; out < arguments.size(); ++out) {
-    if (!module.parameters[out].is_output) continue;
+    const Parameter& p = module.parameters[out];
+    if (!p.is_output) continue;
     for (size_t k = 0; k < arguments.size(); ++k) {
       if (k == out || !overlap(arguments[out], arguments[k])) continue;
-      refuse(
-          module,
-          fmt::format("output {} overlaps argument {} in memory\n  try: an output array of its own",
-                      module.parameters[out].name, module.parameters[k].name));
+      const bool may = std::find(p.in_place.begin(), p.in_place.end(), k) != p.in_place.end();
+      if (may && arguments[out].raw() == arguments[k].raw()) continue;
+      refuse(module, fmt::format("output {} overlaps argument {} in memory; {}\n"
+                                 "  try: an output array of its own",
+                                 p.name, module.parameters[k].name,
+                                 may ? "only all of it may be the output too"
+                                     : "this kernel does not work in place"));
     }
   }
 }

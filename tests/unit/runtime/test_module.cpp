@@ -109,6 +109,17 @@ TEST_CASE("an output that overlaps another argument is refused") {
   CHECK(refusal(m, {memory.view(0, {4}), b, memory.view(4, {4})}).empty());
 }
 
+TEST_CASE("an output may be all of an input that the kernel replaces") {
+  Module m = add_module();
+  const Array memory = zeros(f32, {10}), b = zeros(f32, {1}), a = memory.view(0, {4});
+  CHECK_THAT(refusal(m, {a, b, a}), Contains("this kernel does not work in place"));
+  m.parameters[2].in_place = {0};
+  CHECK(refusal(m, {a, b, a}).empty());
+  CHECK_THAT(refusal(m, {a, b, memory.view(1, {4})}), Contains("only all of it"));
+  CHECK_THAT(refusal(m, {b, memory.view(0, {1}), memory.view(0, {1})}),
+             Contains("overlaps argument b in memory; this kernel does not work in place"));
+}
+
 TEST_CASE("a status other than 0 is an internal error") {
   Module m = add_module();
   m.entry = [](void* const*, const int64_t*, void*, tenon_parallel_for, void*) -> int32_t {
