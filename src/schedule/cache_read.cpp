@@ -26,9 +26,17 @@ Stage copy_stage(const std::string& name, const Buffer& copy, const Buffer& from
   return out;
 }
 
-bool holds_in(const std::vector<Expr>& conditions, const Expr& condition) {
-  return std::any_of(conditions.begin(), conditions.end(),
-                     [&](const Expr& c) { return structural_equal(c, condition); });
+/// Is the condition one of these, or does it follow from them?
+bool follows(const Expr& condition, const std::vector<Expr>& from, const Guards& guards,
+             Simplifier& math) {
+  if (std::any_of(from.begin(), from.end(),
+                  [&](const Expr& c) { return structural_equal(c, condition); }))
+    return true;
+  const Guards forms = affine_guards({condition}, math);
+  return !forms.empty() && std::all_of(forms.begin(), forms.end(), [&](const Affine& form) {
+    const Interval values = bounds(form, math, guards);
+    return values.max && *values.max <= 0;
+  });
 }
 
 /// The copy reads all of the box, so every element of it must have been written. A buffer outside
@@ -40,14 +48,14 @@ void check_computed(const Program& program, const StagePath& reader, const LoopB
   const std::vector<StagePath> writers = writers_of(program, buffer);
   if (lives_in == 0 || writers.empty()) return;
   const LoopBox there = exact_box(writers.back(), lives_in);
+  Simplifier math = math_for(reader);
+  const Guards guards = affine_guards(box.conditions, math);
   for (const Expr& c : there.conditions)
-    if (!holds_in(box.conditions, c))
+    if (!follows(c, box.conditions, guards, math))
       refuse(Rule::cache_read_where,
              fmt::format("{} is computed only where {}, and \"{}\" is not known to run only there",
                          buffer->name, print(c), reader.stage->name),
              "cache it at another loop", mark);
-  Simplifier math = math_for(reader);
-  const Guards guards = affine_guards(box.conditions, math);
   for (size_t d = 0; d < box.dims.size(); ++d) {
     const Interval apart = bounds(box.dims[d].min - there.dims[d].min, math, guards);
     const auto have = as_int(there.dims[d].extent), need = as_int(box.dims[d].extent);

@@ -1,4 +1,5 @@
 #include <tenon/schedule/stage_primitives.h>
+#include <tenon/support/error.h>
 
 #include <algorithm>
 
@@ -29,14 +30,15 @@ void check_alone(const Program& program, const StagePath& path, const For* place
     }
 }
 
-/// A map over the box of the stage's output: outputs[indices] = values, over the stage's spatial
-/// axes and further axes.
+/// A map over the box of the stage's output: outputs[indices] = values, over the axes that index
+/// it.
 Stage box_stage(const Stage& stage, const std::string& name, std::vector<Buffer> outputs,
                 std::vector<Expr> values) {
   Stage out;
   out.name = name;
-  for (const AxisBinding& b : stage.axes)
-    if (b.kind == AxisKind::spatial) out.axes.push_back(b);
+  TENON_CHECK(stage.indices.size() <= stage.axes.size(), "{} has too few axes", stage.name);
+  out.axes.assign(stage.axes.begin(),
+                  stage.axes.begin() + static_cast<std::ptrdiff_t>(stage.indices.size()));
   out.outputs = std::move(outputs);
   out.indices = stage.indices;
   out.values = std::move(values);
@@ -91,11 +93,7 @@ Program CacheWrite::apply(const Program& program, const Target& target) const {
   const std::string mark = full_name(path, first - 1);
   check_not_vectorized(path, first - 1, "a copy");
   check_alone(program, path, place, mark);
-  if (!indexed_by_axes(old) ||
-      std::count_if(old.axes.begin(), old.axes.end(), [](const AxisBinding& b) {
-        return b.kind == AxisKind::spatial;
-      }) != static_cast<int64_t>(old.indices.size()))
-    refuse(Rule::cache_write_indices, why_not_indexed(old), {}, mark);
+  if (!indexed_by_axes(old)) refuse(Rule::own_indices, why_not_indexed(old), {}, mark);
   check_scope(target, scope, mark);
   LoopBox box = exact_box(path, first);
   check_scope_size(old.outputs[0]->name, scope, sides(box), mark);

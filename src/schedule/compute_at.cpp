@@ -15,17 +15,13 @@ std::vector<size_t> check_producer(const Program& program, const StagePath& prod
                  "{} is an output of the program; compute_at moves a producer into its readers",
                  b->name),
              "use reverse_compute_at to put it at the end of a loop of what it reads");
-    if (is_scatter(stage)) refuse(Rule::compute_at_indices, why_not_indexed(stage));
+    if (is_scatter(stage)) refuse(Rule::own_indices, why_not_indexed(stage));
     if (writers_of(program, b).size() != 1)
-      refuse(Rule::compute_at_two_writers, fmt::format("another stage also writes {}", b->name),
+      refuse(Rule::two_writers, fmt::format("another stage also writes {}", b->name),
              "compute_at before decompose_reduction");
   }
-  if (stage.combiner && stage.init.empty())
-    refuse(Rule::compute_at_init,
-           fmt::format("the init of \"{}\" is a stage of its own", stage.name),
-           "compute_at before decompose_reduction");
   std::vector<size_t> order = check_plain(producer, "compute_at");
-  if (!indexed_by_axes(stage)) refuse(Rule::compute_at_indices, why_not_indexed(stage));
+  if (!indexed_by_axes(stage)) refuse(Rule::own_indices, why_not_indexed(stage));
   return order;
 }
 

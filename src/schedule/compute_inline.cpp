@@ -24,7 +24,7 @@ int64_t count_nodes(const Stage& stage) {
 
 void check_producer(const Program& program, const Stage& stage) {
   if (stage.combiner)
-    refuse(Rule::inline_reduction,
+    refuse(Rule::inline_map,
            fmt::format("stage \"{}\" is a {}; only a map can be inlined", stage.name,
                        is_scatter(stage) ? "scatter" : "reduction"),
            "compute it at a loop of its reader");
@@ -33,13 +33,12 @@ void check_producer(const Program& program, const Stage& stage) {
       refuse(Rule::inline_output,
              fmt::format("{} is an output of the program; an output is never inlined", b->name));
     if (writers_of(program, b).size() != 1)
-      refuse(Rule::inline_two_writers,
+      refuse(Rule::two_writers,
              fmt::format("another stage also writes {}; inlining \"{}\" would lose it", b->name,
                          stage.name));
   }
   if (!indexed_by_axes(stage) || stage.indices.size() != stage.axes.size())
-    refuse(Rule::inline_indices, why_not_indexed(stage),
-           "inline before the stages that caches make");
+    refuse(Rule::inline_map, why_not_indexed(stage), "inline before the stages that caches make");
 }
 
 /// Every reader comes after the stage; one before it reads what an earlier iteration of a common

@@ -5,6 +5,17 @@
 namespace tenon {
 namespace {
 
+/// Buffers that the init writes and reads.
+std::vector<Buffer> used_by_init(const Stage& stage) {
+  std::vector<Buffer> out = stage.outputs;
+  for (const Expr& e : stage.init)
+    walk(e, [&](const Expr& part) {
+      if (const Load* l = part.as<Load>()) out.push_back(l->buffer);
+      return true;
+    });
+  return out;
+}
+
 /// The init as a map over the stage's spatial axes, under copies of the spatial loops from position
 /// `first` on.
 Stmt init_nest(const Program& program, const StagePath& path, size_t first) {
@@ -53,11 +64,6 @@ Program DecomposeReduction::apply(const Program& program, const Target&) const {
               "loop \"{}\" is inside the reduction loop \"{}\": the init would run again and again",
               loop, path.loops[n]->var.name()),
           fmt::format("decompose at \"{}\" or outside it", path.loops[n]->var.name()), mark);
-  for (size_t n = 0; n < at; ++n)
-    if (makes_lanes(path.loops[n]->mark))
-      refuse(Rule::decompose_vectorized,
-             fmt::format("loop \"{}\" is vectorized", path.loops[n]->var.name()),
-             "decompose before vectorize", mark);
   for (const For* l : loops_from(path, at))
     if (!binds(*path.stage, l->var))
       refuse(Rule::decompose_anew,
@@ -65,11 +71,13 @@ Program DecomposeReduction::apply(const Program& program, const Target&) const {
                          "outside \"{}\"",
                          stage, l->var.name(), loop),
              "decompose at a loop inside it", mark);
-  for (const Buffer& b : path.stage->outputs)
+  for (const Buffer& b : used_by_init(*path.stage))
     if (loops_round_allocate(program, b).size() > at)
-      refuse(Rule::decompose_allocated,
-             fmt::format("{} is allocated inside loop \"{}\"", b->name, loop),
-             "choose a loop inside its allocation", mark);
+      refuse(
+          Rule::decompose_allocated,
+          fmt::format("{} is allocated inside loop \"{}\", and the init needs it before the loop",
+                      b->name, loop),
+          "choose a loop inside its allocation", mark);
 
   Stage update = *path.stage;
   update.init.clear();

@@ -139,6 +139,16 @@ class ConflictTest {
     for (Expr& e : known_) e = substitute(e, same);
   }
 
+  /// Do a and b differ by a multiple of n? (The remainder's operand is reduced modulo n.)
+  bool congruent(const Expr& a, const Expr& b, const Expr& n) {
+    const std::optional<int64_t> divisor = as_int(n);
+    const Affine apart = math_.affine(a) - math_.affine(b);
+    if (!divisor || *divisor < 1 || apart.overflow) return structural_equal(a, b);
+    return apart.constant % *divisor == 0 &&
+           std::all_of(apart.terms.begin(), apart.terms.end(),
+                       [&](const Affine::Term& t) { return t.coefficient % *divisor == 0; });
+  }
+
   /// e//n and e%n equal on both sides: so is e.
   bool join_quotients() {
     for (const Expr& q : known_)
@@ -146,7 +156,7 @@ class ConflictTest {
         const Binary *div = q.as<Binary>(), *mod = m.as<Binary>();
         if (!div || !mod || div->op != BinaryOp::floor_div || mod->op != BinaryOp::floor_mod)
           continue;
-        if (!structural_equal(div->a, mod->a) || !structural_equal(div->b, mod->b)) continue;
+        if (!structural_equal(div->b, mod->b) || !congruent(div->a, mod->a, div->b)) continue;
         const Expr whole = div->a, quotient = q, rest = m;
         std::erase_if(known_,
                       [&](const Expr& e) { return e.same_as(quotient) || e.same_as(rest); });

@@ -14,10 +14,9 @@ thread_local std::optional<Rule> switched_off;
 
 const std::vector<RuleInfo>& rules() {
   static const std::vector<RuleInfo> table = {
-#define TENON_RULE_ROW(id, kind, primitives, text) \
-  {Rule::id, #id, RuleKind::kind, primitives, text},
-      TENON_RULES(TENON_RULE_ROW)
-#undef TENON_RULE_ROW
+#define TENON_RULE(id, kind, primitives, text) {Rule::id, #id, RuleKind::kind, primitives, text},
+#include "schedule/legality_rules.h"
+#undef TENON_RULE
   };
   return table;
 }
@@ -30,7 +29,7 @@ void refuse(Rule rule, std::string text, std::string hint, std::string loop) {
 }
 
 RuleOff::RuleOff(Rule rule) {
-  TENON_CHECK(info(rule).kind == RuleKind::legality, "{} is no legality rule", info(rule).id);
+  TENON_CHECK(info(rule).kind != RuleKind::usage, "{} cannot be switched off", info(rule).id);
   switched_off = rule;
 }
 

@@ -71,7 +71,7 @@ void check_iterations(const StagePath& path, size_t at, std::string_view primiti
   for (const StagePath& p : stage_paths(loop.body))
     if (binds_reduce(*p.stage, loop.var))
       refuse(
-          Rule::iterations_reduce,
+          Rule::iterations_meet,
           fmt::format("{}; {} needs a spatial loop", bound_together(*p.stage, loop.var), primitive),
           p.stage->combiner && !is_scatter(*p.stage)
               ? fmt::format(

@@ -54,7 +54,7 @@ class Mover {
         if (w.stage->name == consumer_.stage->name) continue;
         const size_t nest = top_nest(program_, w.stage->name);
         if (nest > here)
-          refuse(Rule::reverse_input_later,
+          refuse(Rule::reverse_input_beside,
                  fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes after the loop",
                              name(), b->name, w.stage->name),
                  {}, mark());
@@ -244,14 +244,12 @@ std::vector<size_t> check_consumer(const Program& program, const StagePath& cons
                                    const StagePath& at_path) {
   const Stage& stage = *consumer.stage;
   std::vector<size_t> order = check_plain(consumer, "reverse_compute_at");
-  if (!indexed_by_axes(stage)) refuse(Rule::reverse_indices, why_not_indexed(stage));
-  if (stage.combiner && stage.init.empty())
-    refuse(Rule::reverse_init, fmt::format("the init of \"{}\" is a stage of its own", stage.name),
-           "reverse_compute_at before decompose_reduction");
+  if (!indexed_by_axes(stage)) refuse(Rule::own_indices, why_not_indexed(stage));
   const size_t here = top_nest(program, at_path.stage->name);
   for (const Buffer& b : stage.outputs) {
     if (writers_of(program, b).size() != 1)
-      refuse(Rule::reverse_two_writers, fmt::format("another stage also writes {}", b->name));
+      refuse(Rule::two_writers, fmt::format("another stage also writes {}", b->name),
+             "reverse_compute_at before decompose_reduction");
     for (const StagePath& reader : readers_of(program, b))
       if (top_nest(program, reader.stage->name) <= here)
         refuse(Rule::reverse_needed_before,

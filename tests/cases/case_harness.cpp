@@ -13,7 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "equivalence/random_step.h"
+#include "tests/fuzz/random_step.h"
 #include "kernels/templates.h"
 #include "lower/lower.h"
 #include "schedule/tree.h"

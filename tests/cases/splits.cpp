@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "case_harness.h"
-#include "equivalence/random_step.h"
+#include "tests/fuzz/random_step.h"
 
 // Splits, predicates, loop structure.
 

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <iostream>
 
-#include "equivalence/random_step.h"
-#include "equivalence/symbolic_formula.h"
 #include "formulas.h"
 #include "interp/interp.h"
+#include "tests/fuzz/random_step.h"
+#include "tests/fuzz/symbolic_formula.h"
 
 // One kernel for all sizes: formulas of symbolic extents under random schedules, compiled once and
 // called at many sizes, beside the interpreter on the unscheduled program, on data flush against

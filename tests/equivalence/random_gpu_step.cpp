@@ -3,7 +3,7 @@
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 
-#include "random_step.h"
+#include "tests/fuzz/random_step.h"
 
 namespace tenon {
 namespace {

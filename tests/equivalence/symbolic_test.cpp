@@ -11,8 +11,8 @@
 
 #include "interp/interp.h"
 #include "lower/lower.h"
-#include "random_step.h"
-#include "symbolic_formula.h"
+#include "tests/fuzz/draw.h"
+#include "tests/fuzz/symbolic_formula.h"
 
 // Formulas of symbolic extents under random schedules: one program, interpreted at many sizes, as a
 // loop tree and as flat code.
@@ -27,19 +27,6 @@ constexpr int kSizesPerCase = 5;
 
 using Sizes = std::map<std::string, int64_t>;
 using Data = std::vector<std::vector<int32_t>>;
-
-Target narrow_target() {
-  Target t;
-  t.name = "test/128";
-  t.vector_bits = 128;
-  t.cores = 2;
-  return t;
-}
-
-int64_t from_environment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? parse_int(text).value_or(otherwise) : otherwise;
-}
 
 /// Runs a program of `formula`'s parameters: random inputs, outputs full of rubbish.
 Data run(const Program& formula, const Program& program, const Sizes& sizes) {
