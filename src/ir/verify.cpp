@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
 
 #include "ir/verify_expr.h"
 
@@ -45,8 +46,14 @@ class Verifier {
     if (where.empty() && !loops_.empty()) where = "under loop " + loops_.back()->var.name() + ": ";
     if (errors_.size() < 100) errors_.push_back(where + rule);
   }
-  void need(bool holds, const std::string& rule) {
-    if (!holds) report(rule);
+  /// `rule` is text or, where it takes work to write, a function that gives it.
+  template <class Words>
+  void need(bool holds, const Words& rule) {
+    if (holds) return;
+    if constexpr (std::is_invocable_v<Words>)
+      report(rule());
+    else
+      report(rule);
   }
 
   /// Symbolic extents are in scope everywhere. A call binds each by a dimension of a parameter,
@@ -57,9 +64,10 @@ class Verifier {
     for (const Param& p : program_.params) {
       for (const Expr& extent : p.buffer->shape) {
         const auto term = symbol_term(extent);
-        need(term || form_ == Form::Flat,
-             fmt::format("the extent {} of parameter {} is neither a number nor c + k * symbol",
-                         extent.defined() ? print(extent) : "undefined", p.buffer->name));
+        need(term || form_ == Form::Flat, [&] {
+          return fmt::format("the extent {} of parameter {} is neither a number nor c + k * symbol",
+                             extent.defined() ? print(extent) : "undefined", p.buffer->name);
+        });
         if (term && term->symbol.defined()) bound.insert(term->symbol.get());
       }
     }
@@ -67,10 +75,11 @@ class Verifier {
       vars_.insert(v.get());
       need(v.is_symbol() && v.type() == Type{i64, 1} && v.range()->low >= 0 &&
                v.range()->low <= v.range()->high,
-           fmt::format("symbol {} is no i64 with a range of extents", v.name()));
-      need(names.insert(v.name()).second, fmt::format("two symbols are called {}", v.name()));
+           [&] { return fmt::format("symbol {} is no i64 with a range of extents", v.name()); });
+      need(names.insert(v.name()).second,
+           [&] { return fmt::format("two symbols are called {}", v.name()); });
       need(form_ == Form::Flat || bound.count(v.get()),
-           fmt::format("symbol {} is the extent of no parameter", v.name()));
+           [&] { return fmt::format("symbol {} is the extent of no parameter", v.name()); });
     }
   }
 
@@ -78,12 +87,13 @@ class Verifier {
   void declare(const Buffer& b) {
     buffers_.push_back(b);
     depths_.push_back(loops_.size());
-    need(form_ == Form::LoopTree || b->shape.size() == 1,
-         fmt::format("buffer {} has rank {}; flat code has one-dimensional buffers", b->name,
-                     b->shape.size()));
+    need(form_ == Form::LoopTree || b->shape.size() == 1, [&] {
+      return fmt::format("buffer {} has rank {}; flat code has one-dimensional buffers", b->name,
+                         b->shape.size());
+    });
     for (const Expr& extent : b->shape) {
       need(extent.defined() && extent.type() == Type{i64, 1},
-           fmt::format("an extent of {} is not a scalar i64", b->name));
+           [&] { return fmt::format("an extent of {} is not a scalar i64", b->name); });
     }
   }
 
@@ -91,8 +101,9 @@ class Verifier {
     if (!e.defined()) return report("an operand is missing");
     verify_expr(e, form_, [&](const std::string& rule) { report(rule); });
     for (const Var& v : free_vars(e)) {
-      need(vars.count(v.get()) > 0,
-           fmt::format("variable \"{}\" in {} is not bound here", v.name(), print(e)));
+      need(vars.count(v.get()) > 0, [&] {
+        return fmt::format("variable \"{}\" in {} is not bound here", v.name(), print(e));
+      });
     }
     walk(e, [&](const Expr& part) {
       if (const auto* l = part.as<Load>()) use(l->buffer, l->indices, "reads");
@@ -103,13 +114,16 @@ class Verifier {
   void check_guard(const Expr& e) {
     if (!e.defined()) return;
     check_expr(e);
-    need(e.type() == Type{boolean, 1}, fmt::format("the condition {} is not a bool", print(e)));
+    need(e.type() == Type{boolean, 1},
+         [&] { return fmt::format("the condition {} is not a bool", print(e)); });
   }
 
   void use(const Buffer& b, const std::vector<Expr>& indices, std::string_view verb) {
     bool known = std::find(buffers_.begin(), buffers_.end(), b) != buffers_.end();
-    need(known, fmt::format("{} buffer {}, which is neither a parameter nor allocated around it",
-                            verb, b->name));
+    need(known, [&] {
+      return fmt::format("{} buffer {}, which is neither a parameter nor allocated around it", verb,
+                         b->name);
+    });
     if (form_ == Form::Flat && b->scope == Scope::reg) check_register(b, indices);
   }
   /// Register elements become SSA values: whole vectors, places known once the unrolled loops are.
@@ -117,21 +131,26 @@ class Verifier {
     const auto at = std::find(buffers_.begin(), buffers_.end(), b);
     for (size_t k = at == buffers_.end() ? loops_.size() : depths_[size_t(at - buffers_.begin())];
          k < loops_.size(); ++k) {
-      need(loops_[k]->mark != LoopMark::parallel,
-           fmt::format("register buffer {} is used inside parallel loop {}, but allocated outside",
-                       b->name, loops_[k]->var.name()));
+      need(loops_[k]->mark != LoopMark::parallel, [&] {
+        return fmt::format(
+            "register buffer {} is used inside parallel loop {}, but allocated outside", b->name,
+            loops_[k]->var.name());
+      });
     }
     for (const Expr& index : indices) {
       const auto* r = index.as<Ramp>();
-      need(index.lanes() == 1 || (r && is_const(r->stride, 1)),
-           fmt::format("register buffer {} needs whole vectors, not [{}]", b->name, print(index)));
+      need(index.lanes() == 1 || (r && is_const(r->stride, 1)), [&] {
+        return fmt::format("register buffer {} needs whole vectors, not [{}]", b->name,
+                           print(index));
+      });
       for (const Var& v : free_vars(index)) {
         bool unrolled = std::any_of(loops_.begin(), loops_.end(), [&](const For* loop) {
           return loop->var.same_as(v) && loop->mark == LoopMark::unroll;
         });
-        need(unrolled,
-             fmt::format("register buffer {} is indexed by \"{}\", which is no unrolled loop",
-                         b->name, v.name()));
+        need(unrolled, [&] {
+          return fmt::format("register buffer {} is indexed by \"{}\", which is no unrolled loop",
+                             b->name, v.name());
+        });
       }
     }
   }
@@ -139,11 +158,13 @@ class Verifier {
   void write(const Buffer& b, const std::vector<Expr>& indices) {
     use(b, indices, "writes");
     written_.insert(b.get());
-    need(indices.size() == b->shape.size(), fmt::format("{} indices for buffer {} of rank {}",
-                                                        indices.size(), b->name, b->shape.size()));
+    need(indices.size() == b->shape.size(), [&] {
+      return fmt::format("{} indices for buffer {} of rank {}", indices.size(), b->name,
+                         b->shape.size());
+    });
     for (const Param& p : program_.params) {
       need(p.role == ParamRole::output || !p.buffer.same_as(b),
-           fmt::format("writes input {}", b->name));
+           [&] { return fmt::format("writes input {}", b->name); });
     }
   }
 
@@ -154,7 +175,8 @@ class Verifier {
 
   void bind_and_check(const Var& v, const Stmt& body) {
     bool fresh = vars_.insert(v.get()).second;
-    need(fresh, fmt::format("variable \"{}\" is bound twice on one path", v.name()));
+    need(fresh,
+         [&] { return fmt::format("variable \"{}\" is bound twice on one path", v.name()); });
     check(body);
     if (fresh) vars_.erase(v.get());
   }
@@ -165,22 +187,27 @@ class Verifier {
     const std::string& name = loop.var.name();
     need(loop.min.type() == Type{i64, 1} && loop.extent.type() == Type{i64, 1} &&
              loop.var.type() == Type{i64, 1},
-         fmt::format("loop {} is not over i64", name));
-    need((loop.mark == LoopMark::tensorize) == (loop.intrinsic != nullptr),
-         fmt::format("loop {} is marked tensorize without an intrinsic, or the reverse", name));
+         [&] { return fmt::format("loop {} is not over i64", name); });
+    need((loop.mark == LoopMark::tensorize) == (loop.intrinsic != nullptr), [&] {
+      return fmt::format("loop {} is marked tensorize without an intrinsic, or the reverse", name);
+    });
     need(loop.kind != AxisKind::sequential || loop.mark == LoopMark::serial ||
              loop.mark == LoopMark::unroll,
-         fmt::format("loop {} runs along a scan and is marked {}", name, tenon::name(loop.mark)));
+         [&] {
+           return fmt::format("loop {} runs along a scan and is marked {}", name,
+                              tenon::name(loop.mark));
+         });
     if (form_ == Form::LoopTree) {
-      need(is_const(loop.min, 0), fmt::format("loop {} does not start at 0", name));
+      need(is_const(loop.min, 0), [&] { return fmt::format("loop {} does not start at 0", name); });
     } else {
-      need(!makes_lanes(loop.mark), fmt::format("loop {} is still to be vectorised", name));
+      need(!makes_lanes(loop.mark),
+           [&] { return fmt::format("loop {} is still to be vectorised", name); });
       bool nested = std::any_of(loops_.begin(), loops_.end(),
                                 [](const For* l) { return l->mark == LoopMark::parallel; });
       need(loop.mark != LoopMark::parallel || !nested,
-           fmt::format("parallel loop {} lies inside a parallel loop", name));
+           [&] { return fmt::format("parallel loop {} lies inside a parallel loop", name); });
       need(loop.mark != LoopMark::unroll || as_int(loop.extent).has_value(),
-           fmt::format("unrolled loop {} has no constant extent", name));
+           [&] { return fmt::format("unrolled loop {} has no constant extent", name); });
     }
     loops_.push_back(&loop);
     bind_and_check(loop.var, loop.body);
@@ -188,14 +215,16 @@ class Verifier {
   }
   void rule(const Store& s) {
     check_expr(s.value);
-    need(s.value.dtype() == s.buffer->dtype,
-         fmt::format("stores {} into buffer {} of {}", name(s.value.dtype()), s.buffer->name,
-                     name(s.buffer->dtype)));
+    need(s.value.dtype() == s.buffer->dtype, [&] {
+      return fmt::format("stores {} into buffer {} of {}", name(s.value.dtype()), s.buffer->name,
+                         name(s.buffer->dtype));
+    });
     for (const Expr& index : s.indices) {
       check_expr(index);
-      need(
-          index.type() == Type{i64, s.value.lanes()},
-          fmt::format("index {} of a store needs i64 and {} lanes", print(index), s.value.lanes()));
+      need(index.type() == Type{i64, s.value.lanes()}, [&] {
+        return fmt::format("index {} of a store needs i64 and {} lanes", print(index),
+                           s.value.lanes());
+      });
     }
     if (s.mask.defined()) {
       need(form_ == Form::Flat, "a mask is for flat code only");
@@ -216,7 +245,7 @@ class Verifier {
   void rule(const Allocate& s) {
     for (const Expr& extent : s.buffer->shape) check_expr(extent);
     need(declared_.insert(s.buffer.get()).second,
-         fmt::format("buffer {} is allocated twice", s.buffer->name));
+         [&] { return fmt::format("buffer {} is allocated twice", s.buffer->name); });
     declare(s.buffer);
     check(s.body);
     buffers_.pop_back();
@@ -225,7 +254,8 @@ class Verifier {
   void rule(const Evaluate& s) { check_expr(s.value); }
   void rule(const LetStmt& s) {
     check_expr(s.value);
-    need(s.value.type() == s.var.type(), fmt::format("let {} has another type", s.var.name()));
+    need(s.value.type() == s.var.type(),
+         [&] { return fmt::format("let {} has another type", s.var.name()); });
     bind_and_check(s.var, s.body);
   }
   void rule(const Barrier&) { need(form_ == Form::Flat, "a barrier is for flat code only"); }
@@ -233,11 +263,11 @@ class Verifier {
     need(form_ == Form::Flat, "a prefetch is for flat code only; in a loop tree it is a note");
     use(s.buffer, s.indices, "prefetches");
     need(s.buffer->scope != Scope::reg,
-         fmt::format("prefetches register buffer {}", s.buffer->name));
+         [&] { return fmt::format("prefetches register buffer {}", s.buffer->name); });
     for (const Expr& index : s.indices) {
       check_expr(index);
       need(index.type() == Type{i64, 1},
-           fmt::format("index {} of a prefetch is not a scalar i64", print(index)));
+           [&] { return fmt::format("index {} of a prefetch is not a scalar i64", print(index)); });
     }
   }
 
@@ -247,7 +277,8 @@ class Verifier {
     need(stage_names_.insert(stage.name).second, "another stage has this name");
     need(!stage.outputs.empty(), "has no output");
     size_t n = stage.outputs.size();
-    need(stage.values.size() == n, fmt::format("{} values for {} outputs", stage.values.size(), n));
+    need(stage.values.size() == n,
+         [&] { return fmt::format("{} values for {} outputs", stage.values.size(), n); });
     check_axes(stage);
     check_guard(stage.spatial_guard);
     check_guard(stage.reduce_guard);
@@ -255,7 +286,8 @@ class Verifier {
     const bool started_elsewhere = stage.combiner && stage.init.empty();  // a scatter may be so
     for (const Expr& index : stage.indices) {
       check_expr(index, started_elsewhere ? all : spatial);
-      need(index.type() == Type{i64, 1}, fmt::format("index {} is not a scalar i64", print(index)));
+      need(index.type() == Type{i64, 1},
+           [&] { return fmt::format("index {} is not a scalar i64", print(index)); });
     }
     for (const Buffer& b : stage.outputs) write(b, stage.indices);
     check_values(stage, stage.values, all, "value");
@@ -280,9 +312,11 @@ class Verifier {
     const auto lives = [&](const Buffer& b) {
       const auto at = std::find(buffers_.begin(), buffers_.end(), b);
       if (at == buffers_.end()) return;  // reported elsewhere
-      need(depths_[static_cast<size_t>(at - buffers_.begin())] <= depth,
-           fmt::format("its init runs above reduction loop {}, inside which buffer {} is allocated",
-                       (*above)->var.name(), b->name));
+      need(depths_[static_cast<size_t>(at - buffers_.begin())] <= depth, [&] {
+        return fmt::format(
+            "its init runs above reduction loop {}, inside which buffer {} is allocated",
+            (*above)->var.name(), b->name);
+      });
     };
     for (const Buffer& b : stage.outputs) lives(b);
     for (const Expr& e : stage.init) {
@@ -296,13 +330,16 @@ class Verifier {
 
   void check_values(const Stage& stage, const std::vector<Expr>& values,
                     const std::set<const VarNode*>& vars, std::string_view role) {
-    need(values.size() == stage.outputs.size(), fmt::format("one {} per output is needed", role));
+    need(values.size() == stage.outputs.size(),
+         [&] { return fmt::format("one {} per output is needed", role); });
     for (size_t k = 0; k < values.size(); ++k) {
       check_expr(values[k], vars);
       if (k >= stage.outputs.size() || !values[k].defined()) continue;
       DType wanted = stage.outputs[k]->dtype;
-      need(values[k].dtype() == wanted, fmt::format("{} {} is {} and its buffer {}", role, k,
-                                                    name(values[k].dtype()), name(wanted)));
+      need(values[k].dtype() == wanted, [&] {
+        return fmt::format("{} {} is {} and its buffer {}", role, k, name(values[k].dtype()),
+                           name(wanted));
+      });
     }
   }
 
@@ -315,7 +352,7 @@ class Verifier {
     size_t n = stage.outputs.size();
     const Combiner& c = *stage.combiner;
     need(c.lhs.size() == n && c.rhs.size() == n && c.result.size() == n && c.identity.size() == n,
-         fmt::format("combiner {} is not over {} elements", c.name, n));
+         [&] { return fmt::format("combiner {} is not over {} elements", c.name, n); });
   }
 
   void check_axes(const Stage& stage) {
@@ -323,10 +360,11 @@ class Verifier {
     std::set<const VarNode*> seen;
     for (const AxisBinding& b : stage.axes) {
       need(seen.insert(b.axis.var.get()).second,
-           fmt::format("axis {} stands twice", b.axis.var.name()));
+           [&] { return fmt::format("axis {} stands twice", b.axis.var.name()); });
       check_expr(b.value);
       if (b.value.defined()) {
-        need(b.value.type() == Type{i64, 1}, fmt::format("axis {} is not i64", b.axis.var.name()));
+        need(b.value.type() == Type{i64, 1},
+             [&] { return fmt::format("axis {} is not i64", b.axis.var.name()); });
       }
       need(b.kind != AxisKind::spatial || !reduce_seen,
            "spatial axes must stand before reduce axes");

@@ -5,6 +5,7 @@
 #include <tenon/ir/visit.h>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace tenon {
 namespace {
@@ -30,15 +31,25 @@ class NodeRules {
   }
 
  private:
-  void need(bool holds, const std::string& what) {
-    if (!holds) report_(fmt::format("{}: {} (type {})", print(e_), what, type_text(e_.type())));
+  /// `words` is text or, where it takes work to write, a function that gives it.
+  template <class Words>
+  void need(bool holds, const Words& words) {
+    if (holds) return;
+    std::string what;
+    if constexpr (std::is_invocable_v<Words>)
+      what = words();
+    else
+      what = words;
+    report_(fmt::format("{}: {} (type {})", print(e_), what, type_text(e_.type())));
   }
   void need_flat(std::string_view what) {
-    need(form_ == Form::Flat, fmt::format("{} is for flat code only", what));
+    need(form_ == Form::Flat, [&] { return fmt::format("{} is for flat code only", what); });
   }
   void need_type(const Expr& part, Type wanted, std::string_view role) {
-    need(part.type() == wanted, fmt::format("{} has type {} and must have {}", role,
-                                            type_text(part.type()), type_text(wanted)));
+    need(part.type() == wanted, [&] {
+      return fmt::format("{} has type {} and must have {}", role, type_text(part.type()),
+                         type_text(wanted));
+    });
   }
 
   void rule(const IntImm& n, Type t) {
@@ -49,26 +60,31 @@ class NodeRules {
     need(is_float(t.dtype) && t.lanes == 1, "a float literal of another type");
   }
   void rule(const VarRef& n, Type t) {
-    need(n.var.type() == t, fmt::format("the variable has type {}", type_text(n.var.type())));
+    need(n.var.type() == t,
+         [&] { return fmt::format("the variable has type {}", type_text(n.var.type())); });
   }
   void rule(const Binary& n, Type t) {
     need_type(n.b, n.a.type(), "the right operand");
     DType d = n.a.dtype();
     Type result = n.a.type();
     if (is_comparison(n.op) || is_logical(n.op)) result.dtype = boolean;
-    need(t == result, fmt::format("{} gives {}", name(n.op), type_text(result)));
+    need(t == result, [&] { return fmt::format("{} gives {}", name(n.op), type_text(result)); });
     if (n.op == BinaryOp::div) need(is_float(d), "div is for floats");
-    if (is_integer_only(n.op)) need(is_int(d), fmt::format("{} is for integers", name(n.op)));
-    if (is_logical(n.op)) need(is_bool(d), fmt::format("{} is for bools", name(n.op)));
-    if (is_bitwise(n.op)) need(!is_float(d), fmt::format("{} is for integers", name(n.op)));
+    if (is_integer_only(n.op))
+      need(is_int(d), [&] { return fmt::format("{} is for integers", name(n.op)); });
+    if (is_logical(n.op))
+      need(is_bool(d), [&] { return fmt::format("{} is for bools", name(n.op)); });
+    if (is_bitwise(n.op))
+      need(!is_float(d), [&] { return fmt::format("{} is for integers", name(n.op)); });
   }
   void rule(const Unary& n, Type t) {
     DType d = n.a.dtype();
     Type result = n.op == UnaryOp::is_nan ? Type{boolean, n.a.lanes()} : n.a.type();
-    need(t == result, fmt::format("{} gives {}", name(n.op), type_text(result)));
+    need(t == result, [&] { return fmt::format("{} gives {}", name(n.op), type_text(result)); });
     if (n.op == UnaryOp::logical_not) need(is_bool(d), "logical_not is for bools");
     if (n.op == UnaryOp::bit_not) need(!is_float(d), "bit_not is for integers");
-    if (n.op >= UnaryOp::sqrt) need(is_float(d), fmt::format("{} is for floats", name(n.op)));
+    if (n.op >= UnaryOp::sqrt)
+      need(is_float(d), [&] { return fmt::format("{} is for floats", name(n.op)); });
   }
   void rule(const Select& n, Type t) {
     need(is_bool(n.condition.dtype()), "the condition is not a bool");
@@ -83,9 +99,11 @@ class NodeRules {
     need(byte_size(n.value.dtype()) == byte_size(t.dtype), "a bitcast keeps the size");
   }
   void rule(const Load& n, Type t) {
-    need(n.buffer->dtype == t.dtype, fmt::format("the buffer holds {}", name(n.buffer->dtype)));
-    need(n.indices.size() == n.buffer->shape.size(),
-         fmt::format("{} indices for rank {}", n.indices.size(), n.buffer->shape.size()));
+    need(n.buffer->dtype == t.dtype,
+         [&] { return fmt::format("the buffer holds {}", name(n.buffer->dtype)); });
+    need(n.indices.size() == n.buffer->shape.size(), [&] {
+      return fmt::format("{} indices for rank {}", n.indices.size(), n.buffer->shape.size());
+    });
     for (const Expr& index : n.indices) need_type(index, {i64, t.lanes}, "an index");
     if (!n.mask.defined()) return;
     need_flat("a mask");
@@ -118,7 +136,7 @@ class NodeRules {
     need_flat("a horizontal reduction");
     need(n.op == BinaryOp::add || n.op == BinaryOp::mul || n.op == BinaryOp::min ||
              n.op == BinaryOp::max || is_logical(n.op),
-         fmt::format("{} is no horizontal reduction", name(n.op)));
+         [&] { return fmt::format("{} is no horizontal reduction", name(n.op)); });
     need_type(n.value.type().lanes == 1 ? e_ : n.value, t.with_lanes(n.value.lanes()), "the value");
     need(t.lanes == 1, "the result is a scalar");
   }
@@ -127,14 +145,16 @@ class NodeRules {
     need(static_cast<int>(n.lanes.size()) == t.lanes, "the lanes are off");
     need(n.value.dtype() == t.dtype, "shuffle keeps the element type");
     for (int lane : n.lanes) {
-      need(lane >= 0 && lane < n.value.lanes(), fmt::format("there is no lane {}", lane));
+      need(lane >= 0 && lane < n.value.lanes(),
+           [&] { return fmt::format("there is no lane {}", lane); });
     }
   }
   void rule(const IntrinsicCall& n, Type t) {
     need_flat("an intrinsic");
     const IntrinsicParts parts = parts_of(*n.intrinsic);
     const size_t first = parts.stage->combiner ? 1 : 0;
-    need(t.dtype == parts.output->dtype, fmt::format("it gives {}", name(parts.output->dtype)));
+    need(t.dtype == parts.output->dtype,
+         [&] { return fmt::format("it gives {}", name(parts.output->dtype)); });
     need(n.args.size() == parts.inputs.size() + first, "the number of arguments is off");
     if (n.args.size() != parts.inputs.size() + first) return;
     if (first) need_type(n.args[0], t, "the old value");

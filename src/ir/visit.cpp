@@ -1,196 +1,263 @@
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 
+#include <array>
+#include <type_traits>
 #include <unordered_set>
 
 namespace tenon {
 namespace {
 
-// Collects whether any child changed, so that an unchanged node can be returned as it is.
-struct Mapper {
-  const ExprFn& f;
-  bool changed = false;
-
-  Expr operator()(const Expr& e) {
-    if (!e.defined()) return e;
-    Expr r = f(e);
-    changed |= !r.same_as(e);
-    return r;
+// The only functions that know the children of each kind: f(slot) for each Expr and each list of
+// Expr of a node, in order. N is the alternative, const or not; what f may do follows from that.
+template <class N, class F>
+void each_child(N& node, F&& f) {
+  using T = std::remove_const_t<N>;
+  constexpr auto is = []<class K>(std::type_identity<K>) { return std::is_same_v<T, K>; };
+  if constexpr (is(std::type_identity<Binary>())) {
+    f(node.a), f(node.b);
+  } else if constexpr (is(std::type_identity<Unary>())) {
+    f(node.a);
+  } else if constexpr (is(std::type_identity<Select>())) {
+    f(node.condition), f(node.yes), f(node.no);
+  } else if constexpr (is(std::type_identity<Cast>()) || is(std::type_identity<Bitcast>()) ||
+                       is(std::type_identity<Broadcast>()) ||
+                       is(std::type_identity<VectorReduce>()) ||
+                       is(std::type_identity<Shuffle>())) {
+    f(node.value);
+  } else if constexpr (is(std::type_identity<Load>())) {
+    f(node.indices), f(node.mask);
+  } else if constexpr (is(std::type_identity<Call>()) || is(std::type_identity<IntrinsicCall>())) {
+    f(node.args);
+  } else if constexpr (is(std::type_identity<Ramp>())) {
+    f(node.base), f(node.stride);
+  } else if constexpr (is(std::type_identity<Reduce>())) {
+    f(node.sources), f(node.init), f(node.condition);
+  } else if constexpr (is(std::type_identity<Let>())) {
+    f(node.value), f(node.body);
+  } else {
+    static_assert(is(std::type_identity<IntImm>()) || is(std::type_identity<FloatImm>()) ||
+                  is(std::type_identity<VarRef>()));
   }
-  std::vector<Expr> operator()(const std::vector<Expr>& es) {
-    std::vector<Expr> out;
-    out.reserve(es.size());
-    for (const Expr& e : es) out.push_back((*this)(e));
+}
+
+// The same for statements; slots are Expr, Stmt and lists of them.
+template <class N, class F>
+void each_part(N& node, F&& f) {
+  using T = std::remove_const_t<N>;
+  constexpr auto is = []<class K>(std::type_identity<K>) { return std::is_same_v<T, K>; };
+  if constexpr (is(std::type_identity<For>())) {
+    f(node.min), f(node.extent), f(node.body);
+  } else if constexpr (is(std::type_identity<Store>())) {
+    f(node.indices), f(node.value), f(node.mask);
+  } else if constexpr (is(std::type_identity<Seq>())) {
+    f(node.stmts);
+  } else if constexpr (is(std::type_identity<If>())) {
+    f(node.condition), f(node.then_case), f(node.else_case);
+  } else if constexpr (is(std::type_identity<Allocate>())) {
+    f(node.body);
+  } else if constexpr (is(std::type_identity<Evaluate>())) {
+    f(node.value);
+  } else if constexpr (is(std::type_identity<LetStmt>())) {
+    f(node.value), f(node.body);
+  } else if constexpr (is(std::type_identity<PrefetchLine>())) {
+    f(node.indices);
+  } else if constexpr (is(std::type_identity<Stage>())) {
+    for (auto& axis : node.axes) f(axis.value);
+    f(node.spatial_guard), f(node.reduce_guard), f(node.indices), f(node.values), f(node.init);
+  } else {
+    static_assert(is(std::type_identity<Barrier>()));
+  }
+}
+
+// Mapped children in order, on the stack where they are few: most nodes come back unchanged.
+template <class T>
+class Mapped {
+ public:
+  void push(T value) {
+    if (count_ < kInline)
+      few_[count_] = std::move(value);
+    else
+      more_.push_back(std::move(value));
+    ++count_;
+  }
+  T& next() {
+    T& out = taken_ < kInline ? few_[taken_] : more_[taken_ - kInline];
+    ++taken_;
     return out;
+  }
+
+ private:
+  static constexpr size_t kInline = 6;
+  std::array<T, kInline> few_;
+  std::vector<T> more_;
+  size_t count_ = 0, taken_ = 0;
+};
+
+// First f on every child, then, only if one changed, a copy of the node with the new ones.
+struct Mapper {
+  const StmtFn* fs = nullptr;
+  const ExprFn* fe = nullptr;
+  bool changed = false;
+  Mapped<Expr> exprs;
+  Mapped<Stmt> stmts;
+
+  void operator()(const Expr& e) { take(e, fe, exprs); }
+  void operator()(const Stmt& s) { take(s, fs, stmts); }
+  template <class T>
+  void operator()(const std::vector<T>& all) {
+    for (const T& part : all) (*this)(part);
+  }
+  template <class T, class F>
+  void take(const T& child, const F* f, Mapped<T>& into) {
+    if (!child.defined()) return;
+    T mapped = (*f)(child);
+    changed |= !mapped.same_as(child);
+    into.push(std::move(mapped));
   }
 };
 
-template <class T>
-Expr rebuilt(const Expr& e, const Mapper& m, T node) {
-  return m.changed ? make_expr(e.type(), std::move(node)) : e;
+// Puts the mapped children into a copy, in the same order.
+struct Replacer {
+  Mapper& from;
+  void operator()(Expr& e) {
+    if (e.defined()) e = std::move(from.exprs.next());
+  }
+  void operator()(Stmt& s) {
+    if (s.defined()) s = std::move(from.stmts.next());
+  }
+  template <class T>
+  void operator()(std::vector<T>& all) {
+    for (T& part : all) (*this)(part);
+  }
+};
+
+// Lanes may change under a vectorising rewrite, so the types of the plain operators are recomputed.
+Expr rebuilt(const Expr& e, auto node) { return make_expr(e.type(), std::move(node)); }
+Expr rebuilt(const Expr&, Binary n) { return binary(n.op, n.a, n.b); }
+Expr rebuilt(const Expr&, Unary n) { return unary(n.op, n.a); }
+Expr rebuilt(const Expr&, Select n) { return select(n.condition, n.yes, n.no); }
+Expr rebuilt(const Expr& e, Cast n) { return cast(e.dtype(), n.value); }
+Expr rebuilt(const Expr& e, Bitcast n) { return bitcast(e.dtype(), n.value); }
+Expr rebuilt(const Expr&, Load n) { return load(n.buffer, std::move(n.indices), n.mask); }
+Expr rebuilt(const Expr&, Call n) { return call(n.fn, std::move(n.args)); }
+Expr rebuilt(const Expr&, Let n) {
+  const Type type = n.body.type();
+  return make_expr(type, std::move(n));
 }
 
-Stage map_stage(const Stage& s, Mapper& m) {
-  Stage out = s;
-  for (AxisBinding& a : out.axes) a.value = m(a.value);
-  out.spatial_guard = m(s.spatial_guard);
-  out.reduce_guard = m(s.reduce_guard);
-  out.indices = m(s.indices);
-  out.values = m(s.values);
-  out.init = m(s.init);
-  return out;
-}
+Stmt rebuilt(auto node) { return make_stmt(std::move(node)); }
+Stmt rebuilt(Seq n) { return seq(std::move(n.stmts)); }
 
 }  // namespace
 
 Expr map_children(const Expr& e, const ExprFn& f) {
-  Mapper m{f};
-  // Lanes may change under a vectorising rewrite, so the types of the plain operators are
-  // recomputed.
-  return std::visit(overloaded{
-                        [&](const IntImm&) { return e; },
-                        [&](const FloatImm&) { return e; },
-                        [&](const VarRef&) { return e; },
-                        [&](const Binary& n) {
-                          Expr a = m(n.a), b = m(n.b);
-                          return m.changed ? binary(n.op, a, b) : e;
-                        },
-                        [&](const Unary& n) {
-                          Expr a = m(n.a);
-                          return m.changed ? unary(n.op, a) : e;
-                        },
-                        [&](const Select& n) {
-                          Expr c = m(n.condition), y = m(n.yes), z = m(n.no);
-                          return m.changed ? select(c, y, z) : e;
-                        },
-                        [&](const Cast& n) {
-                          Expr v = m(n.value);
-                          return m.changed ? cast(e.dtype(), v) : e;
-                        },
-                        [&](const Bitcast& n) {
-                          Expr v = m(n.value);
-                          return m.changed ? bitcast(e.dtype(), v) : e;
-                        },
-                        [&](const Load& n) {
-                          auto indices = m(n.indices);
-                          Expr mask = m(n.mask);
-                          return m.changed ? load(n.buffer, std::move(indices), mask) : e;
-                        },
-                        [&](const Call& n) {
-                          auto args = m(n.args);
-                          return m.changed ? call(n.fn, std::move(args)) : e;
-                        },
-                        [&](const Ramp& n) {
-                          Expr base = m(n.base), stride = m(n.stride);
-                          return rebuilt(e, m, Ramp{base, stride, n.lanes});
-                        },
-                        [&](const Broadcast& n) {
-                          Expr v = m(n.value);
-                          return rebuilt(e, m, Broadcast{v, n.lanes});
-                        },
-                        [&](const Reduce& n) {
-                          Reduce r = n;
-                          r.sources = m(n.sources);
-                          r.init = m(n.init);
-                          r.condition = m(n.condition);
-                          return rebuilt(e, m, std::move(r));
-                        },
-                        [&](const Let& n) {
-                          Expr value = m(n.value), body = m(n.body);
-                          return m.changed ? make_expr(body.type(), Let{n.var, value, body}) : e;
-                        },
-                        [&](const VectorReduce& n) {
-                          Expr v = m(n.value);
-                          return rebuilt(e, m, VectorReduce{n.op, v});
-                        },
-                        [&](const Shuffle& n) {
-                          Expr v = m(n.value);
-                          return rebuilt(e, m, Shuffle{v, n.lanes});
-                        },
-                        [&](const IntrinsicCall& n) {
-                          auto args = m(n.args);
-                          return rebuilt(e, m, IntrinsicCall{n.intrinsic, n.implementation, args});
-                        },
-                    },
-                    e.node().v);
+  return std::visit(
+      [&](const auto& n) {
+        Mapper mapper{nullptr, &f};
+        each_child(n, mapper);
+        if (!mapper.changed) return e;
+        auto copy = n;
+        each_child(copy, Replacer{mapper});
+        return rebuilt(e, std::move(copy));
+      },
+      e.node().v);
 }
 
 Stmt map_children(const Stmt& s, const StmtFn& fs, const ExprFn& fe) {
-  Mapper m{fe};
-  auto stmt = [&](const Stmt& child) {
-    if (!child.defined()) return child;
-    Stmt r = fs(child);
-    m.changed |= !r.same_as(child);
-    return r;
-  };
-  auto keep = [&](auto node) { return m.changed ? make_stmt(std::move(node)) : s; };
-  return std::visit(overloaded{
-                        [&](const For& n) {
-                          For r = n;
-                          r.min = m(n.min);
-                          r.extent = m(n.extent);
-                          r.body = stmt(n.body);
-                          return keep(std::move(r));
-                        },
-                        [&](const Store& n) {
-                          Store r = n;
-                          r.indices = m(n.indices);
-                          r.value = m(n.value);
-                          r.mask = m(n.mask);
-                          return keep(std::move(r));
-                        },
-                        [&](const Seq& n) {
-                          std::vector<Stmt> out;
-                          for (const Stmt& c : n.stmts) out.push_back(stmt(c));
-                          return m.changed ? seq(std::move(out)) : s;
-                        },
-                        [&](const If& n) {
-                          If r{m(n.condition), stmt(n.then_case), stmt(n.else_case)};
-                          return keep(std::move(r));
-                        },
-                        [&](const Allocate& n) {
-                          Allocate r{n.buffer, stmt(n.body)};
-                          return keep(std::move(r));
-                        },
-                        [&](const Evaluate& n) { return keep(Evaluate{m(n.value)}); },
-                        [&](const LetStmt& n) {
-                          LetStmt r{n.var, m(n.value), stmt(n.body)};
-                          return keep(std::move(r));
-                        },
-                        [&](const Barrier&) { return s; },
-                        [&](const PrefetchLine& n) {
-                          PrefetchLine r{n.buffer, m(n.indices)};
-                          return keep(std::move(r));
-                        },
-                        [&](const Stage& n) { return keep(map_stage(n, m)); },
-                    },
-                    s.node().v);
+  return std::visit(
+      [&](const auto& n) {
+        Mapper mapper{&fs, &fe};
+        each_part(n, mapper);
+        if (!mapper.changed) return s;
+        auto copy = n;
+        each_part(copy, Replacer{mapper});
+        return rebuilt(std::move(copy));
+      },
+      s.node().v);
 }
 
 namespace {
 
+// A table by address of a node, for look-ups only: open addressing, on the stack while it is small.
+template <class Value>
+class NodeTable {
+ public:
+  // The place of `key`, and whether it is new.
+  std::pair<Value*, bool> insert(const ExprNode* key) {
+    if ((count_ + 1) * 2 > capacity_) grow();
+    Entry& entry = find(entries(), capacity_, key);
+    const bool fresh = entry.key == nullptr;
+    if (fresh) {
+      entry.key = key;
+      ++count_;
+    }
+    return {&entry.value, fresh};
+  }
+  Value* find(const ExprNode* key) {
+    Entry& entry = find(entries(), capacity_, key);
+    return entry.key ? &entry.value : nullptr;
+  }
+
+ private:
+  struct Entry {
+    const ExprNode* key = nullptr;
+    Value value{};
+  };
+  static Entry& find(Entry* table, size_t capacity, const ExprNode* key) {
+    // Nodes are at least 16 bytes apart; the multiplication spreads what is left.
+    size_t at = (reinterpret_cast<uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
+    for (at &= capacity - 1; table[at].key && table[at].key != key;
+         at = (at + 1) & (capacity - 1)) {
+    }
+    return table[at];
+  }
+  Entry* entries() { return capacity_ == kSmall ? small_.data() : large_.data(); }
+  void grow() {
+    std::vector<Entry> bigger(capacity_ * 4);
+    for (size_t k = 0; k < capacity_; ++k) {
+      Entry& old = entries()[k];
+      if (old.key) find(bigger.data(), bigger.size(), old.key) = std::move(old);
+    }
+    capacity_ = bigger.size();
+    large_ = std::move(bigger);
+  }
+
+  static constexpr size_t kSmall = 16;
+  std::array<Entry, kSmall> small_;
+  std::vector<Entry> large_;
+  size_t capacity_ = kSmall, count_ = 0;
+};
+
 // Memoises by node so that shared subtrees are rewritten once and stay shared.
 class Rewriter {
  public:
-  Rewriter(const StmtFn& fs, const ExprFn& fe) : fs_(fs), fe_(fe) {}
+  Rewriter(const StmtFn& fs, const ExprFn& fe)
+      : fs_(fs),
+        fe_(fe),
+        on_expr_([this](const Expr& e) { return fe_ ? (*this)(e) : e; }),
+        on_stmt_([this](const Stmt& s) { return (*this)(s); }) {}
 
   Expr operator()(const Expr& e) {
-    if (auto it = exprs_.find(e.get()); it != exprs_.end()) return it->second;
-    Expr r = fe_(map_children(e, [this](const Expr& c) { return (*this)(c); }));
-    exprs_.emplace(e.get(), r);
+    if (is_leaf(e)) return fe_(e);
+    if (const Expr* known = exprs_.find(e.get())) return *known;
+    Expr r = fe_(map_children(e, on_expr_));
+    *exprs_.insert(e.get()).first = r;
     return r;
   }
   Stmt operator()(const Stmt& s) {
-    Stmt r = map_children(
-        s, [this](const Stmt& c) { return (*this)(c); },
-        [this](const Expr& e) { return fe_ ? (*this)(e) : e; });
+    Stmt r = map_children(s, on_stmt_, on_expr_);
     return r.defined() && fs_ ? fs_(r) : r;
   }
 
  private:
+  static bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<VarRef>(); }
+
   const StmtFn& fs_;
   const ExprFn& fe_;
-  std::unordered_map<const ExprNode*, Expr> exprs_;
+  const ExprFn on_expr_;
+  const StmtFn on_stmt_;
+  NodeTable<Expr> exprs_;
 };
 
 class Walker {
@@ -198,25 +265,23 @@ class Walker {
   Walker(const std::function<bool(const Stmt&)>& fs, const std::function<bool(const Expr&)>& fe)
       : fs_(fs), fe_(fe) {}
 
-  Expr operator()(const Expr& e) {
-    if (fe_ && seen_.insert(e.get()).second && fe_(e)) {
-      map_children(e, [this](const Expr& c) { return (*this)(c); });
-    }
-    return e;
+  void operator()(const Expr& e) {
+    if (!fe_ || !e.defined() || !seen_.insert(e.get()).second || !fe_(e)) return;
+    std::visit([this](const auto& n) { each_child(n, *this); }, e.node().v);
   }
-  Stmt operator()(const Stmt& s) {
-    if (!fs_ || fs_(s)) {
-      map_children(
-          s, [this](const Stmt& c) { return (*this)(c); },
-          [this](const Expr& e) { return (*this)(e); });
-    }
-    return s;
+  void operator()(const Stmt& s) {
+    if (!s.defined() || (fs_ && !fs_(s))) return;
+    std::visit([this](const auto& n) { each_part(n, *this); }, s.node().v);
+  }
+  template <class T>
+  void operator()(const std::vector<T>& all) {
+    for (const T& part : all) (*this)(part);
   }
 
  private:
   const std::function<bool(const Stmt&)>& fs_;
   const std::function<bool(const Expr&)>& fe_;
-  std::unordered_set<const ExprNode*> seen_;
+  NodeTable<char> seen_;
 };
 
 }  // namespace
@@ -232,12 +297,12 @@ Stmt rewrite(const Stmt& s, const StmtFn& fs, const ExprFn& fe) {
 
 void walk(const Expr& e, const std::function<bool(const Expr&)>& f) {
   const std::function<bool(const Stmt&)> none;
-  if (e.defined()) Walker(none, f)(e);
+  Walker(none, f)(e);
 }
 
 void walk(const Stmt& s, const std::function<bool(const Stmt&)>& fs,
           const std::function<bool(const Expr&)>& fe) {
-  if (s.defined()) Walker(fs, fe)(s);
+  Walker(fs, fe)(s);
 }
 
 namespace {

@@ -107,7 +107,8 @@ class Addresses {
  public:
   explicit Addresses(const Nest& nest, const Program& program)
       : nest_(nest), program_(program), math_(math_for(nest.path)), lane_("lane") {
-    const int64_t lanes = lanes_of(nest), extent = *extent_of(nest.lanes());
+    // At least two, so that a loop of one iteration has a stride as well.
+    const int64_t lanes = std::max<int64_t>(lanes_of(nest), 2), extent = *extent_of(nest.lanes());
     const Var chunk("chunk");
     math_.set_range(lane_, Interval::extent(lanes));
     math_.set_range(chunk, Interval::extent((extent + lanes - 1) / lanes));
@@ -128,11 +129,24 @@ class Addresses {
       if (!outside.empty()) inside.add(-math_.bounds(inside).min.value_or(0));
       at.push_back(math_.simplify(to_expr(inside)));
     }
-    const Expr flat = math_.simplify(flat_index(*buffer, at));
-    return element_form(flat, lane_, nest_.group() ? nest_.group()->var : Var(), math_);
+    const Var group = nest_.group() ? nest_.group()->var : Var();
+    if (buffer->scope == Scope::reg) return in_registers(at, group);
+    return element_form(math_.simplify(flat_index(*buffer, at)), lane_, group, math_);
   }
 
  private:
+  /// Lowering puts the dimension that lanes run along last, whatever the order of the others.
+  std::optional<ElementForm> in_registers(const std::vector<Expr>& at, const Var& group) {
+    ElementForm out;
+    for (const Expr& e : at) {
+      const auto form = element_form(e, lane_, group, math_);
+      const bool second = form && form->lane_stride != 0 && out.lane_stride != 0;
+      if (!form || second || form->group_stride != 0) return std::nullopt;
+      out.lane_stride += form->lane_stride;
+    }
+    return out;
+  }
+
   std::set<const VarNode*> loops_outside(const Buffer& buffer) const {
     std::set<const VarNode*> out;
     for (const For* loop : loops_round_allocate(program_, buffer)) out.insert(loop->var.get());

@@ -169,7 +169,10 @@ TEST_CASE("a declared intrinsic: pairs of i16, with an implementation that does 
       s["Z"].tensorize("j", pairs);
       compare(plain, s.program(), target, GuardAt::end);
       const std::string text = compile(s.program(), target).assembly();
-      CHECK((target.name == "x86-64/sse2") == (text.find("vpmaddwd") == std::string::npos));
+      // LLVM joins the call and the sum to vpdpwssd where it can.
+      const bool called = text.find("vpmaddwd") != std::string::npos ||
+                          text.find("vpdpwssd") != std::string::npos;
+      CHECK(called == (target.name != "x86-64/sse2"));
       const Schedule again = replay(plain, target, trace_from_json(to_json(s.trace())));
       CHECK(again.print() == s.print());
       CHECK(again.trace() == s.trace());
