@@ -142,7 +142,7 @@ std::vector<Expr> combine(const Combiner& c, const std::vector<Expr>& lhs,
 }
 
 std::optional<BinaryOp> combiner_op(const Combiner& c) {
-  if (c.result.size() != 1) return std::nullopt;
+  if (c.result.size() != 1 || !c.commutative) return std::nullopt;
   const Binary* b = c.result[0].as<Binary>();
   if (!b) return std::nullopt;
   const VarRef *x = b->a.as<VarRef>(), *y = b->b.as<VarRef>();

@@ -11,17 +11,24 @@
 namespace tenon {
 namespace {
 
-/// Numbers that a combiner is tried on.
-constexpr int64_t kSamples[] = {0, 1, 2, 3, 5, 11, 64, 100};
+/// Numbers that a combiner is tried on, as its types hold them.
+constexpr int64_t kSamples[] = {0, 1, 2, 3, -5, 11, 64, -100};
 
-/// The tuple whose elements are neighbours in the list of samples, from number `first` on.
-std::vector<Expr> sample(const Combiner& c, size_t first) {
-  std::vector<Expr> out;
-  for (size_t n = 0; n < c.identity.size(); ++n) {
-    const int64_t value = kSamples[(first + 3 * n) % std::size(kSamples)];
-    out.push_back(imm(static_cast<double>(is_bool(c.identity[n].dtype()) ? value % 2 : value),
-                      c.identity[n].dtype()));
-  }
+/// Tuples of samples; some agree in their first element and differ in others.
+std::vector<std::vector<Expr>> samples(const Combiner& c) {
+  constexpr size_t kCount = std::size(kSamples);
+  std::vector<std::vector<Expr>> out;
+  for (size_t first = 0; first < kCount; ++first)
+    for (size_t apart : {3u, 5u}) {
+      std::vector<Expr> tuple;
+      for (size_t n = 0; n < c.identity.size(); ++n) {
+        const DType t = c.identity[n].dtype();
+        const int64_t value = kSamples[(first + apart * n) % kCount];
+        tuple.push_back(is_float(t) ? float_imm(static_cast<double>(value), t)
+                                    : int_imm(is_bool(t) ? value & 1 : wrap_int(value, t), t));
+      }
+      out.push_back(std::move(tuple));
+    }
   return out;
 }
 
@@ -83,25 +90,48 @@ std::vector<Expr> checked_result(const Combiner& c, std::vector<Expr> result) {
   return result;
 }
 
-/// Refuses what is false of some samples: join(a, b) = join(b, a) and join(identity, x) = x.
+/// Refuses an identity that changes what it is joined with.
+void check_neutral(const Combiner& c, const std::vector<Expr>& x) {
+  const std::vector<Expr> joined = combine(c, c.identity, x);
+  if (differ(joined, x))
+    throw UserError(fmt::format(
+        "combiner \"{}\": the identity {} joined with {} gives {}; it should change nothing",
+        c.name, tuple_text(c.identity), tuple_text(x), tuple_text(joined)));
+}
+
+void check_swapped(const Combiner& c, const std::vector<Expr>& x, const std::vector<Expr>& y) {
+  const std::vector<Expr> a = combine(c, x, y), b = combine(c, y, x);
+  if (differ(a, b))
+    throw UserError(
+        fmt::format("combiner \"{}\": {} joined with {} gives {}, and {} the other way round\n  "
+                    "try: declare it "
+                    "Commutes::no",
+                    c.name, tuple_text(x), tuple_text(y), tuple_text(a), tuple_text(b)));
+}
+
+void check_grouped(const Combiner& c, const std::vector<Expr>& x, const std::vector<Expr>& y,
+                   const std::vector<Expr>& z) {
+  const std::vector<Expr> a = combine(c, combine(c, x, y), z), b = combine(c, x, combine(c, y, z));
+  if (differ(a, b))
+    throw UserError(fmt::format(
+        "combiner \"{}\": {}, {} and {} joined from the left give {}, and {} from the "
+        "right\n  try: declare it Commutes::no",
+        c.name, tuple_text(x), tuple_text(y), tuple_text(z), tuple_text(a), tuple_text(b)));
+}
+
+/// Refuses what some samples show to be false of a combiner that is said to commute. Floats round,
+/// so nothing is said about how they are grouped.
 void check_promises(const Combiner& c) {
-  for (size_t n = 0; n < std::size(kSamples); ++n) {
-    const std::vector<Expr> x = sample(c, n);
-    const std::vector<Expr> joined = combine(c, c.identity, x);
-    if (differ(joined, x))
-      throw UserError(fmt::format(
-          "combiner \"{}\": the identity {} joined with {} gives {}; it should change nothing",
-          c.name, tuple_text(c.identity), tuple_text(x), tuple_text(joined)));
-    for (size_t m = 0; m < n; ++m) {
-      const std::vector<Expr> y = sample(c, m);
-      const std::vector<Expr> a = combine(c, x, y), b = combine(c, y, x);
-      if (differ(a, b))
-        throw UserError(fmt::format(
-            "combiner \"{}\": {} joined with {} gives {}, and {} the other way round\n  try: "
-            "declare it Commutes::no",
-            c.name, tuple_text(x), tuple_text(y), tuple_text(a), tuple_text(b)));
-    }
+  const std::vector<std::vector<Expr>> all = samples(c);
+  const bool exact = std::none_of(c.identity.begin(), c.identity.end(),
+                                  [](const Expr& e) { return is_float(e.dtype()); });
+  for (size_t n = 0; n < all.size(); ++n) {
+    check_neutral(c, all[n]);
+    for (size_t m = 0; m < n; ++m) check_swapped(c, all[m], all[n]);
   }
+  for (size_t n = 0; exact && n < all.size(); n += 3)
+    for (size_t m = 0; m < all.size(); m += 3)
+      for (size_t k = 0; k < all.size(); k += 5) check_grouped(c, all[n], all[m], all[k]);
 }
 
 }  // namespace
@@ -119,11 +149,10 @@ Expr literal_as(const Expr& literal, DType t) {
 }
 
 bool changes_by_identity(const Combiner& c) {
-  for (size_t n = 0; n < std::size(kSamples); ++n) {
-    const std::vector<Expr> x = sample(c, n);
-    if (differ(combine(c, x, c.identity), x)) return true;
-  }
-  return false;
+  const std::vector<std::vector<Expr>> all = samples(c);
+  return std::any_of(all.begin(), all.end(), [&](const std::vector<Expr>& x) {
+    return differ(combine(c, x, c.identity), x);
+  });
 }
 
 std::shared_ptr<const Combiner> tuple_combiner(std::string name, std::vector<Expr> identity,

@@ -55,6 +55,10 @@ std::vector<Tensor> of_numbers(DType t, int64_t rows, int64_t width) {
     return arg_min(x(i, k), k, true, {.start = {s(i), -1}, .condition = k > 0});
   });
   row("digits", [&](Axis i, Axis k) { return reduce(digits(t), x(i, k), {k}, {.start = {s(i)}}); });
+  row("nested", [&](Axis i, Axis k) {
+    const Axis j("j", Expr(width));
+    return sum(reduce_max(x(i, j), {j}, {.start = {s(i)}, .condition = j <= k}), k);
+  });
   pair("moments", [&](Axis i, Axis k) {
     return reduce_tuple(moments(t), {x(i, k), x(i, k)}, {k}, {.condition = k != i});
   });

@@ -129,8 +129,9 @@ using JoinTupleFn =
 /// element type with join(identity, x) = x. For tuples one literal per element.
 ///   combiner("gcd_like", int_imm(0, i32), [](Expr a, Expr b) { return ...; }, Commutes::yes)
 /// UserError for: a result of another type or number, a variable or tensor from outside, an
-/// identity that is no literal; with Commutes::yes also for an identity that changes a number it is
-/// joined with and for operands that may not change places, as far as trying some shows it.
+/// identity that is no literal; with Commutes::yes also for an identity that changes what it is
+/// joined with and for an order or (of integers) a grouping that matters, as far as trying shows
+/// it.
 std::shared_ptr<const Combiner> combiner(std::string name, Expr identity, const JoinFn& join,
                                          Commutes commutes);
 std::shared_ptr<const Combiner> tuple_combiner(std::string name, std::vector<Expr> identity,

@@ -80,11 +80,24 @@ TEST_CASE("wrong combiners are refused where they are written") {
   CHECK_THROWS_WITH(
       combiner("minus", int_imm(0, i32), minus, Commutes::yes),
       Contains("combiner \"minus\": the identity 0:i32 joined with 1:i32 gives -1:i32"));
+  CHECK_THROWS_WITH(
+      combiner(
+          "max0", int_imm(0, i32), [](Expr a, Expr b) { return max(a, b); }, Commutes::yes),
+      Contains("the identity 0:i32 joined with -5:i32 gives 0:i32"));
+  const auto apart = [](Expr a, Expr b) { return a + b + a * b * (a + b); };
+  CHECK_THROWS_WITH(combiner("apart", int_imm(0, i32), apart, Commutes::yes),
+                    Contains("joined from the left give") && Contains("from the right"));
+  const auto first_best = [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    return std::vector<Expr>{select(a[0] >= b[0], a[0], b[0]), select(a[0] >= b[0], a[1], b[1])};
+  };
+  CHECK_THROWS_WITH(tuple_combiner("first_best", {int_imm(min_int(i32), i32), int_imm(-1, i32)},
+                                   first_best, Commutes::yes),
+                    Contains("the other way round"));
   CHECK_NOTHROW(combiner("minus", int_imm(0, i32), minus, Commutes::no));
   CHECK_THROWS_WITH(
       combiner(
           "later", int_imm(0, i32), [](Expr, Expr b) { return b; }, Commutes::yes),
-      Contains("1:i32 joined with 0:i32 gives 0:i32, and 1:i32 the other way round") &&
+      Contains("0:i32 joined with 1:i32 gives 1:i32, and 0:i32 the other way round") &&
           Contains("declare it Commutes::no"));
   CHECK_THROWS_WITH(
       combiner(
