@@ -36,6 +36,11 @@ std::optional<Task> task_of_failure(const Record& record, const Target& target) 
   if (!more.contains("program_tree")) return std::nullopt;
   Task task(record.task, program_from_json(more["program_tree"].dump()), {}, target);
   task.args = record.args;
+  if (auto args = nlohmann::ordered_json::parse(record.args); args.contains("sample_sizes")) {
+    args["sample_sizes"].get_to(task.sample_sizes);
+    args.erase("sample_sizes");
+    task.args = args.dump();
+  }
   task.flops = more.value("flops", 0.0);
   const auto ranges = more.value("input_ranges", nlohmann::json::object());
   for (const auto& [input, range] : ranges.items())

@@ -104,7 +104,7 @@ void TuneSession::resume() {
     const Record& r = logged.record;
     if (r.program != query_.program || r.threads != query_.threads ||
         r.target.fingerprint() != query_.target.fingerprint() || r.tenon != query_.tenon ||
-        r.llvm != query_.llvm)
+        r.llvm != query_.llvm || !same_samples(r, query_))
       continue;
     const std::optional<double> us = can_be_best(r) ? std::optional(median_us(r)) : std::nullopt;
     known_us_[r.trace] = us;
@@ -205,7 +205,7 @@ Record TuneSession::new_record(const std::string& template_name, const Point& po
                                const std::string& trace, const Measurement& m) const {
   Record r;
   r.task = task_.name;
-  r.args = task_.args;
+  r.args = query_.args;
   r.program = query_.program;
   r.family = query_.family;
   r.target = task_.target;

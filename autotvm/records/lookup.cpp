@@ -96,12 +96,21 @@ std::vector<std::string> logs_in(const std::string& folder) {
 
 }  // namespace
 
+bool same_samples(const Record& record, const RecordQuery& query) {
+  const auto sizes = [](const std::string& args) {
+    const Json j = Json::parse(args, nullptr, false);
+    return j.is_object() ? j.value("sample_sizes", Json()) : Json();
+  };
+  const Json wanted = sizes(query.args);
+  return wanted.is_null() || wanted == sizes(record.args);
+}
+
 std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records,
                                         const RecordQuery& query) {
   std::vector<const LoggedRecord*> exact;
   for (const LoggedRecord& r : records) {
     if (r.record.program == query.program && same_machine(r.record, query) &&
-        same_version(r.record, query))
+        same_version(r.record, query) && same_samples(r.record, query))
       exact.push_back(&r);
   }
   const LoggedRecord* best = best_of(exact);

@@ -124,13 +124,14 @@ class Mover {
   void check_writer(const StagePath& writer, const Buffer& buffer) {
     for (size_t n = 0; n <= at_; ++n) {
       const For& loop = *writer.loops[n];
-      if (may_be_empty(loop))
+      const bool combines = writer.stage->combiner && binds_reduce(*writer.stage, loop.var);
+      const bool spatial = binds(*writer.stage, loop.var) && !combines;
+      // A map has as many points along the dimension as the writer: none.
+      if (may_be_empty(loop) && (!spatial || consumer_.stage->combiner))
         refuse(Rule::reverse_empty,
                fmt::format("loop \"{}\" outside may be empty, and then \"{}\" would not run",
                            loop.var.name(), name()),
                "choose a loop outside it", mark());
-      const bool combines = writer.stage->combiner && binds_reduce(*writer.stage, loop.var);
-      const bool spatial = binds(*writer.stage, loop.var) && !combines;
       if (spatial) {
         if (auto why = conflict_on_buffer(writer, n, buffer))
           refuse(Rule::reverse_meet, *why, "choose another loop", mark());

@@ -27,9 +27,9 @@ void check_axes(const std::string& where, const std::vector<Axis>& axes);
 /// shift by a constant that is negative or not below the width.
 void check_constants(const std::string& where, const Expr& value);
 
-/// A value over `axes`: it is defined, speaks of nothing unknown, reduces over axes of its own whose
-/// extents speak of no axis, has countable points, and neither check_constants nor a read that is outside for certain is against
-/// it.
+/// A value over `axes`: it is defined, speaks of nothing unknown, reduces over axes of its own
+/// whose extents speak of no axis, has countable points, and neither check_constants nor a read
+/// that is outside for certain is against it.
 void check_formula(const std::string& where, const std::vector<Axis>& axes, const Expr& value);
 
 }  // namespace tenon

@@ -110,6 +110,46 @@ TEST_CASE("random schedules of symbolic extents are right at every size") {
   }
 }
 
+TEST_CASE("a trace replays on the same formula with other extents or is refused in words") {
+  const int64_t seed = from_environment("TENON_SEED", kSeed);
+  const int64_t only = from_environment("TENON_CASE", -1);
+  const int64_t first = std::max<int64_t>(only, 0),
+                last = only < 0 ? from_environment("TENON_CASES", kCases) : only + 1;
+  int64_t replayed = 0, refused = 0;
+  for (int64_t n = first; n < last; ++n) {
+    Rng rng(static_cast<uint64_t>(seed) * 32452843 + static_cast<uint64_t>(n));
+    const SymbolicFormula f = symbolic_formula(rng);
+    std::vector<Sizes> all;
+    for (int k = 0; k < kSizesPerCase; ++k) all.push_back(random_sizes(f.program, rng));
+    Schedule s(bind_symbols(f.program, all[0]), narrow_target());
+    const int64_t attempts = rng.between(2, 12);
+    for (int64_t k = 0; k < attempts; ++k) s.try_apply(random_step(s, rng));
+    const Trace trace = trace_from_json(to_json(s.trace()));  // as from a log
+    INFO("TENON_SEED=" << seed << " TENON_CASE=" << n << " " << f.kind << " from "
+                       << text_of(all[0]) << "\n"
+                       << to_cpp(trace));
+    // On each of the other sizes, and on the formula that leaves them open.
+    for (size_t k = 1; k <= all.size(); ++k) {
+      const bool open = k == all.size();
+      const Program other = open ? f.program : bind_symbols(f.program, all[k]);
+      INFO("on " << (open ? "symbols" : text_of(all[k])));
+      try {
+        const Schedule again = replay(other, narrow_target(), trace);
+        CHECK(again.trace() == trace);
+        for (const Sizes& sizes : open ? all : std::vector<Sizes>{all[k]})
+          CHECK(run(f.program, again.program(), sizes) == run(f.program, f.program, sizes));
+        ++replayed;
+      } catch (const ScheduleError& e) {
+        CHECK_THAT(e.what(), Catch::Contains("schedule error in") && Catch::Contains(", step "));
+        ++refused;
+      }
+    }
+  }
+  std::cout << fmt::format("symbolic: traces replayed at {} other extents, refused at {}\n",
+                           replayed, refused);
+  if (only < 0) CHECK(replayed > refused);
+}
+
 TEST_CASE("the generic template is right at every size of a symbolic extent") {
   const int64_t seed = from_environment("TENON_SEED", kSeed);
   int64_t refused = 0, vectorized = 0;

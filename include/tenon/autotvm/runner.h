@@ -60,8 +60,8 @@ struct RunnerOptions {
 /// candidate at a time: one that crashes, hangs, writes out of bounds, gives wrong answers or takes
 /// all memory costs one trial. The fastest so far is the incumbent, timed in alternation with each
 /// newcomer. Outputs are compared with those of the unscheduled kernel on random inputs. UserError
-/// when tenon-runner is missing or the task's extents are symbolic; InternalError when the
-/// unscheduled kernel fails or the interpreter disagrees with it.
+/// when tenon-runner is missing or a symbolic extent of the task has no sample size; InternalError
+/// when the unscheduled kernel fails or the interpreter disagrees with it.
 std::unique_ptr<Runner> local_runner(const Task& task, const RunnerOptions& options = {});
 
 /// Answers from the records of one task, by template and knob values; those it has none for are

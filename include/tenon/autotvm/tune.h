@@ -56,8 +56,9 @@ class TuneError : public Error {
 };
 
 /// Measures schedules of the task on this machine and keeps every trial in the log. UserError for a
-/// log that cannot be written (before any trial), another machine's target, or symbolic extents;
-/// TuneError when nothing worked; InternalError when the unscheduled kernel itself is wrong.
+/// log that cannot be written (before any trial), another machine's target, or symbolic extents
+/// without sample sizes; TuneError when nothing worked; InternalError when the unscheduled kernel
+/// itself is wrong.
 TuneReport tune_with_report(const Task& task, const TuneOptions& options = {});
 
 /// tune_with_report(...).best.record

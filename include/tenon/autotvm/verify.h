@@ -11,7 +11,8 @@ namespace tenon {
 
 /// The arguments that a task is measured on: inputs that are the same numbers in every process for
 /// a seed and never all zero (floats in [-1, 1), integers small or in the task's range), outputs
-/// filled with the byte 0xff (NaN in every float type). UserError for symbolic extents.
+/// filled with the byte 0xff (NaN in every float type). UserError for symbolic extents without
+/// sample sizes.
 std::vector<Array> sample_arguments(const Task& task, uint64_t seed);
 
 struct Comparison {

@@ -25,6 +25,10 @@ struct FoundRecord {
   bool adapted = false;
 };
 
+/// Whether the record was measured with the sample sizes of symbolic extents that the query names; a
+/// query that names none takes any.
+bool same_samples(const Record& record, const RecordQuery& query);
+
 /// The best record among `records` that were measured for exactly this query: only those whose
 /// check passed, never another target's, thread count's or version's. A trace measured more than
 /// once counts as its last trial did. Medians within noise of the lowest are ties and the

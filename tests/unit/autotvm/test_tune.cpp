@@ -78,6 +78,40 @@ TEST_CASE("candidates that pack a constant ahead are packed for outside of timin
   for (const LoggedRecord& r : load_log(scratch.options.log).records) CHECK(r.record.reason == "");
 }
 
+TEST_CASE("a task of symbolic extents is tuned at its sample sizes and runs at all sizes") {
+  const Var m = symbol("m", {.low = 0, .high = 4096}), n = symbol("n");
+  const Axis i("i", m), j("j", n), r("r", m), k("k", n);
+  const Tensor a = input("A", f32, {m, n});
+  const Tensor e = compute("E", {i, j}, exp(a(i, j)));
+  Task task("rows", compute("Y", {r}, sum(e(r, k), k)), Target::host());
+  Scratch scratch;
+  scratch.options.trials = 4;
+  CHECK_THROWS_WITH(tune(task, scratch.options),
+                    Contains("the symbolic extent \"m\" has no sample size") &&
+                        Contains("task.sample_sizes[\"m\"]"));
+  task.sample_sizes = {{"m", 37}, {"n", 130}};
+  const TuneReport report = tune_with_report(task, scratch.options);
+  CHECK(report.best.record.check == CheckResult::passed);
+  CHECK_THAT(report.best.record.args, Contains(R"("sample_sizes":{"m":37,"n":130})"));
+
+  // Another sample is another question; without one any answer will do.
+  const RecordStore store(load_log(scratch.options.log).records);
+  RecordQuery query = record_query(task, 1);
+  CHECK_FALSE(store.find(query)->adapted);
+  Task other = task;
+  other.sample_sizes["m"] = 38;
+  CHECK(store.find(record_query(other, 1))->adapted);
+  other.sample_sizes.clear();
+  CHECK_FALSE(store.find(record_query(other, 1))->adapted);
+
+  const Kernel kernel = compile(task, report.best.record);
+  for (const int64_t rows : {0, 1, 5, 64}) {
+    const Array x = full(f32, {rows, 9}, 0), y = zeros(f32, {rows});
+    kernel(x, y);
+    CHECK(y.to_doubles() == std::vector<double>(static_cast<size_t>(rows), 9.0));
+  }
+}
+
 TEST_CASE("a time limit is kept") {
   Scratch scratch;
   scratch.options.trials = 100000;
