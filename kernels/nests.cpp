@@ -47,7 +47,7 @@ int64_t lanes_of(const Schedule& s, const std::string& stage) {
 int64_t loop_extent(const Schedule& s, const Loop& loop) {
   const StagePath path = path_of(s, loop.stage);
   for (size_t n = path.loops.size(); n-- > 0;)
-    if (path.loops[n]->var.name() == loop.name) return as_int(path.loops[n]->extent).value_or(0);
+    if (path.loops[n]->var.name() == loop.name) return most_iterations(*path.loops[n]);
   throw InternalError(fmt::format("no loop \"{}\" round stage \"{}\"", loop.name, loop.stage));
 }
 

@@ -128,8 +128,12 @@ void row_template(Schedule& s, Knobs& knobs) {
     order.insert(order.end(), r.within.begin(), r.within.end());
     s[last].reorder(order);
   }
-  Loop row = r.rows[0];
-  for (size_t n = 1; n < r.rows.size(); ++n) row = s[last].fuse(row, r.rows[n]);
+  Loop row = r.rows[0], outermost = row;
+  for (size_t n = 1; n < r.rows.size(); ++n) {
+    const bool fused = !s.try_apply(Fuse{last, row.name, r.rows[n].name});
+    row = fused ? Loop{last, row.name + "_" + r.rows[n].name} : r.rows[n];
+    if (n == 1 && fused) outermost = row;
+  }
   std::vector<std::string> inside;
   for (size_t n = stages.size() - 1; n-- > 0;)
     if (!s.try_apply(ComputeAt{stages[n], last, row.name})) inside.push_back(stages[n]);
@@ -141,7 +145,7 @@ void row_template(Schedule& s, Knobs& knobs) {
       vectorize_lanes(s, stage, &row);
   }
   if (!reductions.count(last)) finish_map_in_loop(s, last, row);
-  fuse_and_parallel(s, last, {row});
+  fuse_and_parallel(s, last, {outermost});
   done.push_back(last);
   schedule_rest(s, done);
 }

@@ -54,7 +54,8 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target&) 
   if (r.count == 0) list.push_back({"map", map_template});
   if (r.count > 0 && !r.chained && find_contraction(program, anchor))
     list.push_back({"tile", tile_template});
-  if (r.count > 0) list.push_back({"row", row_template});
+  // A product of symbolic extents has no tile of this kind, and rows alone are a poor one.
+  if (r.count > 0 && (r.chained || program.symbols.empty())) list.push_back({"row", row_template});
   list.push_back({"generic", generic_template});
   return list;
 }

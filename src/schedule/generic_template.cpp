@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "arith/interval.h"
 #include "schedule/tree.h"
 
 namespace tenon {
@@ -88,8 +87,8 @@ class NestScheduler {
     const StagePath path = find_stage(s_.program(), stage_);
     reduction_ = path.stage->combiner != nullptr;
     for (const For* l : path.loops) {
-      const int64_t n = bounds(l->extent).max.value_or(0);  // of a symbolic one the most
-      if (n == 0) return;                                   // nothing runs
+      const int64_t n = most_iterations(*l);
+      if (n == 0) return;  // nothing runs
       (binds_reduce(*path.stage, l->var) ? reduce_ : spatial_).push_back({l->var.name(), n});
     }
     for (const Buffer& b : path.stage->outputs)

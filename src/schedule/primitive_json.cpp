@@ -127,8 +127,10 @@ P from_json(const Json& j) {
   });
   for (const auto& [key, value] : j.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      throw UserError(fmt::format("{} has no field \"{}\"; its fields are {}", P::kName,
-                                  shorten(key), join(known)));
+      throw UserError(
+          fmt::format("{} has no field \"{}\"; its fields are {} (where a newer version wrote it, "
+                      "the step without it would be another one)",
+                      P::kName, shorten(key), join(known)));
   return p;
 }
 

@@ -73,6 +73,8 @@ Roles roles(const Program& program) {
   return out;
 }
 
+int64_t most_iterations(const For& loop) { return bounds(loop.extent).max.value_or(0); }
+
 int64_t stage_points(const Program& program, const std::string& stage) {
   return points_of(*find_stage(program, stage).stage);
 }

@@ -52,6 +52,7 @@ run lesson_02_schedule; expect "a step that is not legal is refused" lesson_02_s
 run lesson_03_tune; expect "best of the log" lesson_03_tune.txt
 run lesson_04_network "$source/examples/small.onnx" x=1x2x6x6; expect "elements, the first is" lesson_04_network.txt
 run lesson_05_reductions; expect "does not commute" lesson_05_reductions.txt
+run lesson_08_symbolic; expect "one kernel, all sizes" lesson_08_symbolic.txt
 run lesson_06_staging; expect "this kernel takes it packed ahead" lesson_06_staging.txt
 
 step "beside another LLVM in the same process"

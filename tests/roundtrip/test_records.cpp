@@ -1,4 +1,5 @@
 #include <tenon/records/record.h>
+#include <tenon/schedule/primitive.h>
 
 #include <catch2/catch.hpp>
 
@@ -27,6 +28,21 @@ TEST_CASE("a record survives a newer field") {
   CHECK_THAT(written, Contains(R"("tiles":{"rows":16})"));
   CHECK_THAT(written, Contains(R"("samples_us":[12.5])"));
   CHECK(parse_record(written).value() == changed);
+}
+
+// A step that this version cannot read may mean another schedule than the one that was measured: it
+// is kept as it is, and not replayed.
+TEST_CASE("a newer field of a step survives in its record and is refused by replay") {
+  Record r;
+  r.target = Target::parse("x86-64/avx2");
+  r.program = "00112233445566aa";
+  r.trace = R"([{"step":"split","stage":"C","loop":"i","factor":4,"skew":2}])";
+  const Record again = parse_record(to_json_line(r)).value();
+  CHECK(again.trace == r.trace);
+  CHECK_THROWS_WITH(trace_from_json(again.trace),
+                    Contains("trace, step 1: split has no field \"skew\"; its fields are step, "
+                             "stage, loop, factor, tail") &&
+                        Contains("where a newer version wrote it"));
 }
 
 TEST_CASE("a record written twice is the same text") {

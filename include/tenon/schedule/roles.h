@@ -12,8 +12,10 @@ struct Roles {
 };
 Roles roles(const Program& program);
 
-/// Iterations of all axes of the stage, or 0 when an extent is not a constant.
+/// Iterations of all axes of the stage, symbolic ones at their most; 0 when that is not bounded.
 int64_t stage_points(const Program& program, const std::string& stage);
+/// Iterations of a loop; of a symbolic extent the most there can be. 0: not bounded.
+int64_t most_iterations(const For& loop);
 
 /// Inlines every map of the prologue that can be; a refusal leaves the stage where it is. Returns
 /// how many went.
