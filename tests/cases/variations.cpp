@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "case_harness.h"
-#include "equivalence/random_step.h"
+#include "fuzz/random_step.h"
 #include "interp/interp.h"
 
 // The kinds of the cases with other shapes, types and schedules, drawn at random. What is wanted is

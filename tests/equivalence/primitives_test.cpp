@@ -50,7 +50,7 @@ TEST_CASE("every primitive is tested in every way") {
     CHECK(has(golden, call));                                               // golden tree
     CHECK((has(refusals, call) || has(small(refusals), as_struct(name))));  // refusals by text
     CHECK(has(small(round), as_struct(name)));                              // JSON
-    CHECK(has(round, "SAME_AS_PRINTED") && has(round, call));               // printed C++
+    CHECK((has(round, "SAME_AS_PRINTED") && has(round, call)));             // printed C++
     const bool drawn = std::any_of(step_kinds().begin(), step_kinds().end(),
                                    [&](const StepKind& k) { return k.primitive == name; });
     CHECK((drawn || has(gpu, as_struct(name))));  // random programs

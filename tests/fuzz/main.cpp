@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <tenon/support/text.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <tenon/autotvm/tune.h>
+#include <tenon/compile/compile.h>
 #include <tenon/ir/ops.h>
 #include <tenon/runtime/timer.h>
 #include <unistd.h>
