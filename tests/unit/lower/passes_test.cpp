@@ -84,11 +84,11 @@ TEST_CASE("compact_buffers finds the box of a quotient that mixes outer and inne
   const Var o("o"), i("i"), a("a"), b("b");
   const Expr point = Expr(o) * 4 + i;
   const Stmt write = make_stmt(Store{t, {floor_div(Expr(o) * 2, 3) + a, b}, float_imm(1), {}});
-  const Stmt read = make_stmt(
-      Store{out, {point}, load(t, {floor_div(point, 6), floor_mod(point, 6)}), {}});
-  const Stmt body = make_stmt(Allocate{
-      t, seq({loop(a, 2, LoopMark::serial, loop(b, 6, LoopMark::serial, write)),
-              loop(i, 4, LoopMark::serial, read)})});
+  const Stmt read =
+      make_stmt(Store{out, {point}, load(t, {floor_div(point, 6), floor_mod(point, 6)}), {}});
+  const Stmt body =
+      make_stmt(Allocate{t, seq({loop(a, 2, LoopMark::serial, loop(b, 6, LoopMark::serial, write)),
+                                 loop(i, 4, LoopMark::serial, read)})});
   const Program p{"fused", {{out, ParamRole::output}}, loop(o, 10, LoopMark::serial, body)};
   CHECK(has(print(compact_buffers(p, avx512())), "allocate T[2,6] f32"));
 }
@@ -279,8 +279,9 @@ TEST_CASE("lower gives verified flat code and reports every pass") {
       INFO(print(flat));
       CHECK(verify_errors(flat, Form::Flat) == std::vector<std::string>{});
       CHECK(passes == std::vector<std::string>{
-                          "expand_inits", "lower_stages", "compact_buffers", "partition_loops",
-                          "flatten_buffers", "vectorize_loops", "expand_math", "simplify_program"});
+                          "expand_inits", "lower_stages", "compact_buffers", "issue_prefetches",
+                          "double_buffers", "partition_loops", "flatten_buffers", "vectorize_loops",
+                          "expand_math", "simplify_program"});
     }
   }
 }

@@ -146,8 +146,8 @@ TEST_CASE("every pass keeps the meaning of padded rows, copies ahead and prefetc
     s.storage_align("B.cache", 0, 48, 5).storage_align("B.cache", 1, 7, 3);
     s.storage_align("A.cache", 0, 16, 1);
     c.double_buffer("B.cache", ko).double_buffer("A.cache", ko);
-    s["B.cache"].prefetch("B", "k", 3);
-    c.prefetch("A.cache", ki, 2);
+    if (k > 1) s["B.cache"].prefetch("B", "k", 3);
+    if (k > 1) c.prefetch("A.cache", ki, 2);
     c.vectorize("j", {Tail::mask}).parallel(io);
     s["B.cache"].vectorize("j", {Tail::mask});
     INFO(s.print());
@@ -161,9 +161,9 @@ TEST_CASE("a loop annotated with no_partition keeps its guard") {
   const std::string cut = print(lower(s.program(), wide()));
   s["C"].annotate("i.o", "no_partition", 1);
   const std::string whole = print(lower(s.program(), wide()));
-  CHECK(cut.find("if i.o*4") == std::string::npos);
-  CHECK(whole.find("i.o*4") != std::string::npos);
-  CHECK(whole.find("if ") != std::string::npos);
+  CHECK(cut.find("if ") == std::string::npos);
+  CHECK(whole.find("if i.o < 3") != std::string::npos);
+  CHECK(whole.find("for i.o in 0..4") != std::string::npos);
   check_every_pass(s.program(), wide());
 }
 
