@@ -54,6 +54,7 @@ run lesson_04_network "$source/examples/small.onnx" x=1x2x6x6; expect "elements,
 run lesson_05_reductions; expect "does not commute" lesson_05_reductions.txt
 run lesson_08_symbolic; expect "one kernel, all sizes" lesson_08_symbolic.txt
 run lesson_06_staging; expect "this kernel takes it packed ahead" lesson_06_staging.txt
+run lesson_09_intrinsics; expect "operand A of the formula is u8" lesson_09_intrinsics.txt
 
 step "beside another LLVM in the same process"
 other=$(ls /usr/lib/x86_64-linux-gnu/libLLVM*.so* 2>/dev/null | sort -V | tail -1 || true)

@@ -94,6 +94,27 @@ TEST_CASE("tensorize refuses a nest that is not the formula's") {
         s["C"].vectorize("j.i").tensorize("j.i", "dot4_u8i8_i32");
       },
       {"already marked vectorize"});
+  refused(
+      [] {
+        const Tensor a = input("A", u8, {3, 16, 4}), b = input("B", i8, {4});
+        const Axis h("h", 3), j("j", 16), k("k", 4);
+        Schedule s(make_program("p", {compute("C", {h, j},
+                                              sum(cast(i32, a(h, j, k)) * cast(i32, b(k)), k))}),
+                   wide_target());
+        s.vectorize("h", {.tail = Tail::mask}).tensorize("j", "dot4_u8i8_i32");
+      },
+      {"loop \"h\" outside is vectorized already"});
+  refused(
+      [] {
+        const Expr n = symbol("n");
+        const Tensor a = input("A", u8, {n, 4}), b = input("B", i8, {4});
+        const Axis j("j", n), k("k", 4);
+        Schedule s(
+            make_program("p", {compute("C", {j}, sum(cast(i32, a(j, k)) * cast(i32, b(k)), k))}),
+            wide_target());
+        s.tensorize("j", "dot4_u8i8_i32");
+      },
+      {"loop \"j\" has the symbolic extent n; tensorize needs a constant"});
   refused([] { bytes(u8, i8).apply(Tensorize{"C", "j", {}}); }, {"tensorize needs an intrinsic"});
 }
 
