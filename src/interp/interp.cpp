@@ -117,7 +117,9 @@ class StmtCompiler {
     exprs_.bind(n.var);
     int slot = exprs_.slot(n.var);
     StmtCode body = compile(n.body);
-    bool concurrent = frame_.race_mode && is_concurrent(n.mark);
+    // Lanes of a reduction are combined by one operation.
+    const bool combines = n.mark == LoopMark::vectorize && n.kind == AxisKind::reduce;
+    bool concurrent = frame_.race_mode && is_concurrent(n.mark) && !combines;
     return [=, loop = &n](Frame& f) {
       int64_t low = min(f).i, count = extent(f).i;
       f.loops.push_back({loop, slot});

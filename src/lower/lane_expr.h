@@ -18,9 +18,10 @@ struct LaneContext {
   const For* loop = nullptr;  // the vectorised loop around, null outside
   Var lane;                   // stands for the lane number until an expression becomes a vector
   int lanes = 1;
-  Expr tail;                                   // lanes that exist: a vector, never all off
-  Expr guard;                                  // lanes whose guards hold: a vector
-  Expr chosen;                                 // the side of a select
+  bool combines = false;  // the loop runs a reduction: lanes that meet in an element are combined
+  Expr tail;              // lanes that exist: a vector, never all off
+  Expr guard;             // lanes whose guards hold: a vector
+  Expr chosen;            // the side of a select
   std::shared_ptr<const Intrinsic> intrinsic;  // of the loop, while its update is looked for
 };
 

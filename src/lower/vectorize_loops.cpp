@@ -15,6 +15,27 @@ namespace {
 // Up to so many chunks of a loop are unrolled when nothing else asks for it.
 constexpr int64_t kMaxUnrolledChunks = 8;
 
+// What a lane that is off adds: x op neutral == x (-0.0 for sums of floats). Undefined: op combines
+// no lanes.
+Expr neutral_of(BinaryOp op, DType t) {
+  switch (op) {
+    case BinaryOp::add:
+      return is_float(t) ? float_imm(-0.0, t) : zero(t);
+    case BinaryOp::mul:
+      return imm(1, t);
+    case BinaryOp::min:
+      return min_combiner(t)->identity[0];
+    case BinaryOp::max:
+      return max_combiner(t)->identity[0];
+    case BinaryOp::logical_and:
+      return bool_imm(true);
+    case BinaryOp::logical_or:
+      return bool_imm(false);
+    default:
+      return {};
+  }
+}
+
 class Vectorizer {
  public:
   // `partial`: what an earlier run found; loads of those have the tail mask.
@@ -65,6 +86,7 @@ class Vectorizer {
   Stmt full_chunks(const For& n, const Expr& first, const Expr& count);
   Stmt store(const Store& n, const LaneContext& c);
   Stmt prefetch(const PrefetchLine& n, const LaneContext& c);
+  Stmt combine_lanes(const Store& n, const LaneContext& c);
   Stmt branch(const If& n, const LaneContext& c);
   Stmt allocate(const Allocate& n, const LaneContext& c);
   Stmt let_stmt(const LetStmt& n, const LaneContext& c);
@@ -92,7 +114,7 @@ Stmt Vectorizer::loop(const For& n, const LaneContext& c) {
       refuse(c, fmt::format("it encloses loop \"{}\", which is vectorised too\n  try: one of them",
                             n.var.name()));
     }
-    if (n.kind == AxisKind::reduce) {
+    if (n.kind == AxisKind::reduce && n.intrinsic) {
       refuse(
           own,
           "it is a reduction loop: its iterations write the same elements\n  try: rfactor it, or "
@@ -154,6 +176,7 @@ Stmt Vectorizer::chunk(const For& n, const Expr& first, const Expr& tail) {
   c.lanes = plan_.lanes.at(n.var.get());
   c.lane = Var(n.var.name() + ".lane");
   c.tail = tail;
+  c.combines = n.kind == AxisKind::reduce;
   c.intrinsic = n.intrinsic;
   simplifier_.set_range(c.lane, Interval::extent(c.lanes));
   const Stmt body = refresh(n.body);
@@ -214,6 +237,28 @@ Stmt Vectorizer::chunks(const For& n) {
   return seq(std::move(parts));
 }
 
+// x = x op term for each lane   ->   x = x op reduce(terms), lanes that are off being neutral
+Stmt Vectorizer::combine_lanes(const Store& n, const LaneContext& c) {
+  const Binary* update = n.value.as<Binary>();
+  const Load* old = update ? update->a.as<Load>() : nullptr;
+  const Expr neutral = update ? neutral_of(update->op, n.value.dtype()) : Expr();
+  if (!old || !neutral.defined() || !(old->buffer == n.buffer) ||
+      !structural_equal(old->indices[0], n.indices[0])) {
+    refuse(c, fmt::format("its lanes are not combined by one operation in {}\n  try: rfactor it",
+                          n.buffer->name));
+  }
+  LaneExpr lanes = expr(c);
+  Expr terms = to_lanes(lanes(update->b), c.lanes);
+  const Expr on = both_lanes(c.tail, c.guard);
+  if (on.defined()) terms = select(to_lanes(on, c.lanes), terms, to_lanes(neutral, c.lanes));
+  const Expr value = binary(update->op, lanes(update->a), vector_reduce(update->op, terms));
+  const Expr mask = n.mask.defined() ? lanes(n.mask) : Expr();
+  const Buffer buffer = lanes.access_buffer(n.buffer);
+  const Expr at = lanes.access_index(n.buffer, n.indices[0]);
+  const Stmt out = make_stmt(Store{buffer, {at}, value, mask, n.atomic});
+  return c.guard.defined() ? make_stmt(If{any_lane(on), out, {}}) : out;
+}
+
 Stmt Vectorizer::store(const Store& n, const LaneContext& c) {
   LaneExpr lanes = expr(c);
   const Buffer buffer = lanes.access_buffer(n.buffer);
@@ -221,6 +266,7 @@ Stmt Vectorizer::store(const Store& n, const LaneContext& c) {
   const Expr value = lanes(n.value);
   Expr mask = n.mask.defined() ? lanes(n.mask) : Expr();
   if (at.lanes() == 1) {
+    if (c.combines) return combine_lanes(n, c);
     if (value.lanes() > 1) {
       refuse(c, fmt::format("all its iterations write the same element {}[{}]\n  try: vectorize a "
                             "loop that runs along the output, or rfactor the reduction",

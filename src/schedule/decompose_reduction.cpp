@@ -1,5 +1,6 @@
 #include <tenon/schedule/stage_primitives.h>
 
+#include "schedule/dependence.h"
 #include "schedule/place.h"
 
 namespace tenon {
@@ -71,6 +72,13 @@ Program DecomposeReduction::apply(const Program& program, const Target&) const {
                          "outside \"{}\"",
                          stage, l->var.name(), loop),
              "decompose at a loop inside it", mark);
+  for (size_t n = at; n < path.loops.size(); ++n)
+    for (const Buffer& b : path.stage->outputs)
+      if (!binds_reduce(*path.stage, path.loops[n]->var))
+        if (auto why = conflict_on_buffer(path, n, b))
+          refuse(Rule::decompose_overlap,
+                 *why + "; with one init for both it would be updated twice",
+                 "decompose at a loop inside it", full_name(path, n));
   for (const Buffer& b : used_by_init(*path.stage))
     if (loops_round_allocate(program, b).size() > at)
       refuse(

@@ -14,6 +14,10 @@ std::string_view name(Tail tail) {
       return "guard";
     case Tail::mask:
       return "mask";
+    case Tail::shift_inward:
+      return "shift_inward";
+    case Tail::pad:
+      return "pad";
   }
   return "";
 }
@@ -51,6 +55,10 @@ std::string cpp_text(const std::vector<std::string>& value) {
   std::vector<std::string> parts;
   for (const std::string& v : value) parts.push_back(cpp_text(v));
   return "{" + join(parts) + "}";
+}
+
+std::string cpp_text(const std::vector<int64_t>& value) {
+  return fmt::format("{{{}}}", fmt::join(value, ", "));
 }
 
 std::string cpp_text(const std::vector<LayoutDim>& value) {

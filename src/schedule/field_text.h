@@ -18,6 +18,7 @@ std::string cpp_text(Scope value);
 std::string cpp_text(ThreadAxis value);
 std::string cpp_text(PackWhen value);
 std::string cpp_text(const std::vector<std::string>& value);
+std::string cpp_text(const std::vector<int64_t>& value);
 std::string cpp_text(const std::vector<LayoutDim>& value);
 /// The name of one of intrinsics(), or `intrinsic_from_json(R"json(...)json")`.
 std::string cpp_text(const IntrinsicRef& value);
@@ -46,11 +47,12 @@ inline std::string_view type_text(Scope) { return "Scope"; }
 inline std::string_view type_text(ThreadAxis) { return "ThreadAxis"; }
 inline std::string_view type_text(PackWhen) { return "PackWhen"; }
 inline std::string_view type_text(const std::vector<std::string>&) { return "list of names"; }
+inline std::string_view type_text(const std::vector<int64_t>&) { return "list of integers"; }
 inline std::string_view type_text(const std::vector<LayoutDim>&) { return "list of LayoutDim"; }
 
 inline std::string_view type_text(const IntrinsicRef&) { return "Intrinsic"; }
 
-/// "exact", "guard", "mask".
+/// "exact", "guard", "mask", "shift_inward", "pad".
 std::string_view name(Tail tail);
 /// "block_x", ..., "thread_z": as the mark of a loop bound to it.
 std::string_view name(ThreadAxis axis);

@@ -2,7 +2,10 @@
 
 #include <tenon/support/error.h>
 
+#include <tenon/support/error.h>
+
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "schedule/dependence.h"
@@ -151,6 +154,21 @@ bool exists_for(const Program& program, const std::string& stage, const Buffer& 
     return std::any_of(paths.begin(), paths.end(),
                        [&](const StagePath& p) { return p.stage->name == stage; });
   });
+}
+
+size_t top_nest(const Program& program, const std::string& stage) {
+  size_t nest = 0;
+  std::function<bool(const Stmt&)> seek = [&](const Stmt& s) {
+    if (const Allocate* a = s.as<Allocate>()) return seek(a->body);
+    if (const Seq* parts = s.as<Seq>())
+      return std::any_of(parts->stmts.begin(), parts->stmts.end(), seek);
+    ++nest;
+    const std::vector<StagePath> inside = stage_paths(s);
+    return std::any_of(inside.begin(), inside.end(),
+                       [&](const StagePath& p) { return p.stage->name == stage; });
+  };
+  TENON_CHECK(seek(program.body), "stage {} is in no nest", stage);
+  return nest;
 }
 
 std::vector<const For*> loops_round_allocate(const Program& program, const Buffer& buffer) {

@@ -24,6 +24,9 @@ std::vector<StagePath> readers_of(const Program& program, const Buffer& buffer);
 std::vector<StagePath> writers_of(const Program& program, const Buffer& buffer);
 bool is_under(const StagePath& path, const For* loop);
 
+/// Number of the statement at the top of the program that holds the stage: what runs before what.
+size_t top_nest(const Program& program, const std::string& stage);
+
 /// Buffers that exist inside the loop: parameters and those allocated round it (in its own body:
 /// not).
 bool exists_at(const Program& program, const Var& loop, const Buffer& buffer);

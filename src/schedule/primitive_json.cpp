@@ -39,6 +39,7 @@ Json write(Scope v) { return scope_word(v); }
 Json write(ThreadAxis v) { return axis_word(v); }
 Json write(PackWhen v) { return when_word(v); }
 Json write(const std::vector<std::string>& v) { return v; }
+Json write(const std::vector<int64_t>& v) { return v; }
 Json write(const std::vector<LayoutDim>& v) {
   Json out = Json::array();
   for (const LayoutDim& d : v) out.push_back({d.dim, d.divide, d.modulo});
@@ -57,7 +58,8 @@ void read(const Json& j, int64_t& v) {
   if (j.is_number_unsigned() && v < 0) bad_value("an integer of at most 2^63 - 1", j);
 }
 void read(const Json& j, Tail& v) {
-  v = read_word(j, {Tail::exact, Tail::guard, Tail::mask}, tail_word, "exact, guard or mask");
+  v = read_word(j, {Tail::exact, Tail::guard, Tail::mask, Tail::shift_inward, Tail::pad}, tail_word,
+                "exact, guard, mask, shift_inward or pad");
 }
 void read(const Json& j, Scope& v) {
   v = read_word(j, {Scope::global, Scope::shared, Scope::local, Scope::reg}, scope_word,
@@ -74,6 +76,11 @@ void read(const Json& j, PackWhen& v) {
 }
 void read(const Json& j, std::vector<std::string>& v) {
   if (!j.is_array()) bad_value("a list of strings", j);
+  v.clear();
+  for (const Json& part : j) read(part, v.emplace_back());
+}
+void read(const Json& j, std::vector<int64_t>& v) {
+  if (!j.is_array()) bad_value("a list of integers", j);
   v.clear();
   for (const Json& part : j) read(part, v.emplace_back());
 }

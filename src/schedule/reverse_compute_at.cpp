@@ -1,5 +1,4 @@
 #include <tenon/schedule/stage_primitives.h>
-#include <tenon/support/error.h>
 
 #include <algorithm>
 
@@ -8,22 +7,6 @@
 
 namespace tenon {
 namespace {
-
-/// Number of the statement at the top of the program that holds the stage: what runs before what.
-size_t top_nest(const Program& program, const std::string& stage) {
-  size_t nest = 0;
-  std::function<bool(const Stmt&)> seek = [&](const Stmt& s) {
-    if (const Allocate* a = s.as<Allocate>()) return seek(a->body);
-    if (const Seq* parts = s.as<Seq>())
-      return std::any_of(parts->stmts.begin(), parts->stmts.end(), seek);
-    ++nest;
-    const std::vector<StagePath> inside = stage_paths(s);
-    return std::any_of(inside.begin(), inside.end(),
-                       [&](const StagePath& p) { return p.stage->name == stage; });
-  };
-  TENON_CHECK(seek(program.body), "stage {} is in no nest", stage);
-  return nest;
-}
 
 /// What is known about the consumer's axes from one input that is produced at the loop.
 struct Placement {

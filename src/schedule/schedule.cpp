@@ -137,6 +137,8 @@ void Schedule::remember(const Primitive& primitive, const Program& before) {
   const std::string step = fmt::format(" by step {}", trace_.size() + 1);
   if (const ComputeInline* p = std::get_if<ComputeInline>(&primitive))
     used_up_[p->stage] = "was inlined into its readers" + step;
+  if (const ReverseComputeInline* p = std::get_if<ReverseComputeInline>(&primitive))
+    used_up_[p->stage] = "was inlined into what it reads" + step;
   if (const RFactor* p = std::get_if<RFactor>(&primitive)) {
     const StagePath path = find_stage(before, p->stage);
     for (const For* l : path.loops)

@@ -189,6 +189,18 @@ std::string ScheduleSteps<Self>::rfactor(const LoopRef& loop, const RFactorOptio
 }
 
 template <class Self>
+Self& ScheduleSteps<Self>::reverse_compute_inline() {
+  self().schedule().apply(ReverseComputeInline{self().spoken_stage()});
+  return self();
+}
+
+template <class Self>
+Self& ScheduleSteps<Self>::pad_einsum(const std::vector<int64_t>& paddings) {
+  self().schedule().apply(PadEinsum{self().spoken_stage(), paddings});
+  return self();
+}
+
+template <class Self>
 std::string ScheduleSteps<Self>::pack(const StageRef& buffer, const std::vector<LayoutDim>& layout,
                                       const PackOptions& options) {
   std::string made = fresh_name(self().schedule().program(), buffer.name + ".packed");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedule/mark.h"
+#include "schedule/place.h"
 
 namespace tenon {
 namespace {
@@ -53,6 +54,14 @@ bool is_guarded(const For& loop) {
   });
 }
 
+/// A reduction whose lanes one operation combines into its element.
+bool combines_lanes(const StagePath& path, const For& loop) {
+  const Stage& stage = *path.stage;
+  return loop.kind == AxisKind::reduce && binds_reduce(stage, loop.var) && stage.combiner &&
+         combiner_op(*stage.combiner) && indexed_by_axes(stage) && stage.outputs.size() == 1 &&
+         stage_paths(loop.body).size() == 1;
+}
+
 }  // namespace
 
 /// for x in 0..n: S(x)   ->   for x in 0..n  vectorize: S(x)
@@ -72,7 +81,7 @@ Program Vectorize::apply(const Program& program, const Target& target) const {
            fmt::format("loop \"{}\" has the symbolic extent {}; vectorize needs a constant", loop,
                        print(l.extent)),
            "split it by the number of lanes first", mark);
-  check_iterations(path, at, "vectorize");
+  if (!combines_lanes(path, l)) check_iterations(path, at, "vectorize");
   check_nesting(path, at);
   const DType widest = widest_store(l);
   const int lanes = target.lanes(widest);

@@ -122,3 +122,62 @@ TEST_CASE("elements of a register buffer that a guard leaves out need not exist"
     compare(plain, s.program(), target, 0, GuardAt::start);
   }
 }
+
+TEST_CASE("reductions in the lanes of registers agree with the interpreter, tails included") {
+  for (const Target& target : runnable_targets()) {
+    for (DType t : {f32, f64, i32}) {
+      for (int64_t n : {1, 5, 16, 37, 131}) {
+        const Tensor x = input("X", t, {3, n});
+        const Axis i("i", 3), k("k", Expr(n)), m("m", Expr(n));
+        const Tensor s = compute("S", {i}, sum(x(i, k) * x(i, k), k));
+        const Tensor top = compute("T", {i}, reduce_max(-x(i, m) - imm(5, t), {m}));
+        const Program plain = make_program("p", {s, top});
+        Schedule scheduled(plain, target);
+        for (const char* stage : {"S", "T"}) {
+          const std::string loop = stage[0] == 'S' ? "k" : "m";
+          scheduled[stage].split(loop, target.lanes(t));
+          const std::string parts = scheduled[stage].rfactor(loop + ".i");
+          scheduled[parts].compute_at(stage, "i");
+          scheduled.set_scope(parts, Scope::reg);
+          scheduled[parts].vectorize(loop + ".i");
+          scheduled[stage].vectorize(loop + ".i");
+        }
+        const double steps = is_float(t) ? static_cast<double>(n + 2) : 0;
+        compare(plain, scheduled.program(), target, steps, GuardAt::end);
+        compare(plain, scheduled.program(), target, steps, GuardAt::start);
+      }
+    }
+  }
+}
+
+TEST_CASE("a reduction loop vectorized as it stands agrees with the interpreter") {
+  for (const Target& target : runnable_targets()) {
+    for (int64_t n : {1, 7, 40, 130}) {
+      const Tensor x = input("X", i32, {3, n});
+      const Axis i("i", 3), k("k", Expr(n)), m("m", Expr(n)), y("y", 3);
+      const Tensor low = compute("L", {i}, reduce_min(x(i, k) + int_imm(9, i32), {k}));
+      const Tensor count = compute("N", {y}, sum(int_imm(1, i32) + x(y, m) * int_imm(0, i32), m));
+      const Program plain = make_program("p", {low, count});
+      Schedule s(plain, target);
+      s["L"].vectorize("k", {.tail = Tail::mask});
+      s["N"].split("m", 4);
+      s["N"].vectorize("m.i", {.tail = Tail::mask});
+      compare(plain, s.program(), target, 0, GuardAt::end);
+    }
+  }
+}
+
+TEST_CASE("a last tile that is shifted inward stays inside the arrays") {
+  for (const Target& target : runnable_targets()) {
+    for (int64_t n : {16, 17, 37, 130}) {
+      const Tensor x = input("X", f32, {3, n}), v = input("V", f32, {n});
+      const Axis i("i", 3), j("j", Expr(n));
+      const Program plain = make_program("p", {compute("Y", {i, j}, max(x(i, j) + v(j), 0.0))});
+      Schedule s(plain, target);
+      s.split("j", 16, {.tail = Tail::shift_inward});
+      s.vectorize("j.i", {.tail = Tail::mask}).parallel("i");
+      compare(plain, s.program(), target, 0, GuardAt::end);
+      compare(plain, s.program(), target, 0, GuardAt::start);
+    }
+  }
+}

@@ -32,8 +32,15 @@ int64_t random_factor(const For& loop, Choices& choices) {
 Primitive split(StepDraw& d) {
   if (d.path.loops.empty()) return Split{d.stage(), "i", 2};
   const For& loop = *d.choices.one_of(d.path.loops);
-  return Split{d.stage(), loop.var.name(), random_factor(loop, d.choices),
-               d.choices.chance(0.1) ? Tail::exact : Tail::guard};
+  Split step{d.stage(), loop.var.name(), random_factor(loop, d.choices)};
+  if (d.choices.chance(0.2)) step.tail = d.choices.chance(0.4) ? Tail::exact : Tail::shift_inward;
+  return step;
+}
+/// A split of a producer whose buffer is rounded up.
+Primitive padded_split(StepDraw& d) {
+  const StagePath& path =
+      d.stages.size() > 1 ? d.stages[static_cast<size_t>(d.choices.below(2))] : d.stages[0];
+  return Split{path.stage->name, d.loop_of(path), d.choices.between(2, 6), Tail::pad};
 }
 
 Primitive tile(StepDraw& d) {
@@ -255,6 +262,20 @@ Primitive rfactor(StepDraw& d) {
   return RFactor{path.stage->name, d.choices.one_of(loops), d.choices.between(-1, 2)};
 }
 
+Primitive reverse_compute_inline(StepDraw& d) { return ReverseComputeInline{d.stage()}; }
+
+/// Multiples for the axes of a sum.
+Primitive pad_einsum(StepDraw& d) {
+  std::vector<const StagePath*> sums;
+  for (const StagePath& p : d.stages)
+    if (p.stage->combiner && p.stage->combiner->name == "sum") sums.push_back(&p);
+  const Stage& stage = sums.empty() ? *d.stages[0].stage : *d.choices.one_of(sums)->stage;
+  PadEinsum step{stage.name, {}};
+  for (size_t n = 0; n < stage.axes.size(); ++n)
+    step.paddings.push_back(d.choices.chance(0.3) ? 1 : d.choices.between(2, 5));
+  return step;
+}
+
 const StepKind& weighted_kind(Choices& choices, bool marks,
                               const std::vector<const StepKind*>& favourites) {
   auto weight = [&](const StepKind& k) {
@@ -292,6 +313,9 @@ const std::vector<StepKind>& step_kinds() {
       {"cache_write", 5, true, cache_write},
       {"decompose_reduction", 4, true, decompose_reduction},
       {"rfactor", 5, true, rfactor},
+      {"reverse_compute_inline", 3, true, reverse_compute_inline},
+      {"pad_einsum", 3, true, pad_einsum},
+      {"split", 3, true, padded_split},
       {"tensorize", 3, false, tensorize},
       {"pack", 4, true, pack},
       {"double_buffer", 3, false, double_buffer},

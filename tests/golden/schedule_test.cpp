@@ -199,6 +199,47 @@ TEST_CASE("prefetch, double_buffer and annotate") {
   check_tree("notes", s);
 }
 
+TEST_CASE("split with a last tile that is shifted inward") {
+  Matmul m(13, 37, 8);
+  Schedule s(m.program(), wide_target());
+  s.split("j", 16, {.tail = Tail::shift_inward});
+  s.reorder({"k", "j.i"}).vectorize("j.i");
+  check_tree("split_shift_inward", s);
+}
+
+TEST_CASE("split that rounds a temporary up") {
+  const Tensor x = input("X", f32, {30});
+  const Axis a("a", 34), i("i", 32);
+  const Expr inside = Expr(a) >= 2 && Expr(a) < 32;
+  const Tensor p = compute("P", {a}, select(inside, x(a - 2), float_imm(0)));
+  Schedule s(make_program("stencil", {compute("C", {i}, p(i) + p(i + 2))}), wide_target());
+  s["P"].split("a", 16, {.tail = Tail::pad});
+  s["P"].vectorize("a.i");
+  check_tree("split_pad", s);
+}
+
+TEST_CASE("reverse_compute_inline of an epilogue into the copy of a reduction") {
+  Schedule s = matmul_relu(16, 32, 64);
+  s["C"].cache_write("i");
+  s["D"].reverse_compute_inline();
+  check_tree("reverse_compute_inline", s);
+}
+
+TEST_CASE("pad_einsum") {
+  Matmul m(13, 32, 30);
+  Schedule s(m.program(), wide_target());
+  s.pad_einsum({4, 16, 8});
+  check_tree("pad_einsum", s);
+}
+
+TEST_CASE("the lanes of a reduction are combined") {
+  Matmul m(16, 32, 64);
+  Schedule s(m.program(), wide_target());
+  s.split("k", 16);
+  s.vectorize("k.i");
+  check_tree("vectorize_reduction", s);
+}
+
 TEST_CASE("the reference page of primitives is up to date") {
   check_golden("../../docs/primitives.md", primitives_markdown());
 }

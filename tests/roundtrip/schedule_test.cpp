@@ -89,6 +89,14 @@ TEST_CASE("a step's texts") {
   CHECK(to_cpp(Primitive(ComputeInline{"P"})) == R"(s["P"].compute_inline();)");
   CHECK(to_cpp(Primitive(RFactor{"C", "k.i"})) == R"(s["C"].rfactor("k.i");)");
   CHECK(to_cpp(Primitive(RFactor{"C", "k.i", 0})) == R"(s["C"].rfactor("k.i", {.dim = 0});)");
+  CHECK(to_cpp(Primitive(ReverseComputeInline{"D"})) == R"(s["D"].reverse_compute_inline();)");
+  CHECK(to_cpp(Primitive(PadEinsum{"C", {4, 1, 8}})) == R"(s["C"].pad_einsum({4, 1, 8});)");
+  CHECK(to_json(Primitive(PadEinsum{"C", {4, 1, 8}})) ==
+        R"({"step":"pad_einsum","stage":"C","paddings":[4,1,8]})");
+  CHECK(to_cpp(Primitive(Split{"C", "i", 4, Tail::shift_inward})) ==
+        R"(s["C"].split("i", 4, {.tail = Tail::shift_inward});)");
+  CHECK(to_json(Primitive(Split{"C", "i", 4, Tail::pad})) ==
+        R"({"step":"split","stage":"C","loop":"i","factor":4,"tail":"pad"})");
   CHECK(to_cpp(Primitive(ComputeAt{"P", "C", "i.o"})) == R"(s["P"].compute_at("C", "i.o");)");
 }
 
@@ -143,6 +151,10 @@ TEST_CASE("a fresh step of every kind survives JSON") {
           Primitive(SetScope{"B", Scope::reg}),
           Primitive(DecomposeReduction{"S", "a"}),
           Primitive(RFactor{"S", "a", 1}),
+          Primitive(ReverseComputeInline{"S"}),
+          Primitive(PadEinsum{"S", {1, 4}}),
+          Primitive(Split{"S", "l", 3, Tail::shift_inward}),
+          Primitive(Split{"S", "l", 3, Tail::pad}),
           Primitive(Tensorize{"S", "a", "dot4_u8i8_i32"}),
           Primitive(Tensorize{"S", "a", twice_sum()}),
           Primitive(Bind{"S", "a", ThreadAxis::block_z}),

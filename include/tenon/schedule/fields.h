@@ -18,8 +18,9 @@ struct Refusal {
 
 /// What guards the iterations that a step adds or leaves over.
 /// exact: nothing may be left; guard: a condition on the stages; mask: lanes that are off
-/// (vectorize).
-enum class Tail : uint8_t { exact, guard, mask };
+/// (vectorize); shift_inward: the last tile moves back until it ends with the loop; pad: the
+/// temporaries written are rounded up (both split).
+enum class Tail : uint8_t { exact, guard, mask, shift_inward, pad };
 
 /// What a loop is bound to: an axis of a GPU's grid of blocks or of a block's threads.
 enum class ThreadAxis : uint8_t { block_x, block_y, block_z, thread_x, thread_y, thread_z };

@@ -15,9 +15,19 @@ struct Split {
 
   static constexpr std::string_view kName = "split";
   static constexpr std::string_view kRule =
-      "The factor is at least 1. Where it does not divide the extent, a guard protects the stages "
-      "under the loop "
-      "(tail exact: refused). Marked loops are not split: marks come last.";
+      "The factor is at least 1. Marked loops are not split: marks come last. Where the factor "
+      "does not divide the "
+      "extent, `tail` says what becomes of the rest. guard: a condition protects the stages under "
+      "the loop. exact: "
+      "refused. shift_inward: the last tile starts earlier, at n - f, and computes some elements "
+      "again; the extent is "
+      "at least the factor, the loop is spatial for all stages under it, and none of them reads "
+      "what it or a later one "
+      "of them writes or adds to what another iteration wrote. The outer loop then neither runs "
+      "in parallel nor changes "
+      "places with reduction loops. pad: the temporaries written under the loop are rounded up; "
+      "no output is written, "
+      "and what is read for the elements added exists and is written.";
   static constexpr std::string_view kBefore = "for x in 0..n: S(x)";
   static constexpr std::string_view kAfter =
       "for x.o in 0..ceil(n/f)\n  for x.i in 0..f\n    S(x.o*f + x.i)  if x.o*f + x.i < n";
@@ -25,7 +35,7 @@ struct Split {
     return std::tuple(field("stage", &Split::stage, "stage that names the loop"),
                       field("loop", &Split::loop, "loop to split"),
                       field("factor", &Split::factor, "extent of the inner loop"),
-                      option("tail", &Split::tail, "guard or exact"));
+                      option("tail", &Split::tail, "guard, exact, shift_inward or pad"));
   }
   Program apply(const Program& program, const Target& target) const;
 };
@@ -110,13 +120,16 @@ struct Vectorize {
 
   static constexpr std::string_view kName = "vectorize";
   static constexpr std::string_view kRule =
-      "A spatial loop of constant extent whose iterations touch no common element that one of them "
+      "A loop of constant extent whose iterations touch no common element that one of them "
       "writes; nothing "
       "is allocated inside it, and no loop round or inside it is vectorized. The extent is a "
       "multiple of the lanes "
       "of the widest type stored, unless a guard of an earlier split covers the loop or tail is "
-      "mask. A reduction "
-      "loop needs rfactor first.";
+      "mask. The innermost "
+      "loop of a reduction by a built-in combiner may be vectorized too: its lanes are combined "
+      "into the one element "
+      "at the end of each vector, which reassociates floats. Elsewhere a reduction loop needs "
+      "rfactor first.";
   static constexpr std::string_view kBefore = "for x in 0..n: S(x)";
   static constexpr std::string_view kAfter = "for x in 0..n  vectorize: S(x)";
   static constexpr auto fields() {

@@ -29,6 +29,8 @@ using Primitive = std::variant<
     SetScope,
     DecomposeReduction,
     RFactor,
+    ReverseComputeInline,
+    PadEinsum,
     Tensorize,
     Bind,
     StorageAlign,

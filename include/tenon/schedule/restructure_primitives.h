@@ -38,4 +38,58 @@ struct RFactor {
   Program apply(const Program& program, const Target& target) const;
 };
 
+struct ReverseComputeInline {
+  std::string stage;
+
+  static constexpr std::string_view kName = "reverse_compute_inline";
+  static constexpr std::string_view kRule =
+      "The stage is a map that reads, each element once at the place of its own axes, the buffers "
+      "of one other map: "
+      "the last stage that writes one of its inputs. Nothing else touches these buffers, they are "
+      "no outputs, its other "
+      "inputs are complete before, and nothing touches its own outputs before it. The other map "
+      "then writes the outputs "
+      "of the stage, which disappears. A reduction takes it in the copy that cache_write makes "
+      "(STAGE.store).";
+  static constexpr std::string_view kBefore = "for i: P(i) = f(i)\nfor j: D(j) = g(P(j))";
+  static constexpr std::string_view kAfter = "for i: D(i) = g(f(i))";
+  static constexpr auto fields() {
+    return std::tuple(field("stage", &ReverseComputeInline::stage,
+                            "consumer that disappears into what it reads"));
+  }
+  Program apply(const Program& program, const Target& target) const;
+};
+
+struct PadEinsum {
+  std::string stage;
+  std::vector<int64_t> paddings;
+
+  static constexpr std::string_view kName = "pad_einsum";
+  static constexpr std::string_view kRule =
+      "The stage is an unscheduled sum of products. Each axis is rounded up to a multiple of its "
+      "padding (1: it stays), "
+      "inputs along such axes are copied into BUFFER.pad with zeros in the rest, and where a "
+      "spatial axis grows the "
+      "stage writes STAGE.pad, which STAGE.store copies out. An input speaks of such an axis only "
+      "as one whole index, "
+      "and the terms added to a sum are 0: along a reduction axis that grows every product has an "
+      "input (of floats: all "
+      "its inputs) that is 0 there.";
+  static constexpr std::string_view kBefore =
+      "for i in 0..n\n  for k in 0..m  reduce: C(i) += A(i, k) * x(k)";
+  static constexpr std::string_view kAfter =
+      "pad_einsum({4, 8}): with N = ceil(n/4)*4, M = ceil(m/8)*8\n"
+      "for i in 0..N, k in 0..M: A.pad(i, k) = select(i < n && k < m, A(i, k), 0)\n"
+      "for k in 0..M: x.pad(k) = select(k < m, x(k), 0)\n"
+      "for i in 0..N\n  for k in 0..M  reduce: C.pad(i) += A.pad(i, k) * x.pad(k)\n"
+      "for i in 0..n: C(i) = C.pad(i)";
+  static constexpr auto fields() {
+    return std::tuple(field("stage", &PadEinsum::stage, "sum of products"),
+                      field("paddings", &PadEinsum::paddings,
+                            "for each axis, spatial ones first, what its extent becomes a "
+                            "multiple of"));
+  }
+  Program apply(const Program& program, const Target& target) const;
+};
+
 }  // namespace tenon

@@ -104,6 +104,9 @@ class ScheduleSteps {
   Self& prefetch(const StageRef& buffer, const LoopRef& loop, int64_t distance);
   Self& double_buffer(const StageRef& buffer, const LoopRef& loop);
   Self& annotate(const LoopRef& loop, const std::string& key, int64_t value);
+  Self& reverse_compute_inline();
+  /// One padding per axis of the stage, spatial axes first.
+  Self& pad_einsum(const std::vector<int64_t>& paddings);
 
   /// Names of the loops round the stage, from the outside in.
   std::vector<Loop> loops();

@@ -123,3 +123,73 @@ TEST_CASE("the parts of rfactor move into a loop of the reduction, and the reduc
     CHECK(out == want);
   }
 }
+
+TEST_CASE("a shifted tile writes every element and reads nothing outside") {
+  for (int64_t n = 8; n <= 24; ++n) {
+    const Tensor x = input("X", i32, {n});
+    const Axis i("i", n);
+    Schedule s(make_program("twice", {compute("C", {i}, x(i) * int_imm(2, i32))}), wide_target());
+    s.split("i", 8, {.tail = Tail::shift_inward});
+    s.vectorize("i.i", {.tail = Tail::mask});
+    std::vector<int32_t> in(static_cast<size_t>(n)), out(in.size(), -1), want;
+    std::iota(in.begin(), in.end(), 5);
+    for (int32_t v : in) want.push_back(2 * v);
+    run(s, in, out);
+    CHECK(out == want);
+  }
+}
+
+TEST_CASE("a temporary that is rounded up has its writer run over all of it") {
+  const Tensor x = input("X", i32, {30});
+  const Axis a("a", 34), i("i", 32);
+  const Expr inside = Expr(a) >= 2 && Expr(a) < 32;
+  const Tensor p = compute("P", {a}, select(inside, x(a - 2), int_imm(7, i32)));
+  const Tensor q = compute("Q", {i}, p(i) + p(i + 2));
+  Schedule s(make_program("stencil", {q}), wide_target());
+  s["P"].split("a", 16, {.tail = Tail::pad});
+  s["P"].vectorize("a.i").parallel("a.o");
+  std::vector<int32_t> in(30), out(32), want(32);
+  std::iota(in.begin(), in.end(), 1);
+  auto at = [&](int n) { return n >= 2 && n < 32 ? in[static_cast<size_t>(n - 2)] : 7; };
+  for (int n = 0; n < 32; ++n) want[static_cast<size_t>(n)] = at(n) + at(n + 2);
+  run(s, in, out);
+  CHECK(out == want);
+}
+
+TEST_CASE("a consumer folds into the map that feeds it, with its axes in its own order") {
+  const Tensor x = input("X", i32, {3, 4}), v = input("V", i32, {4});
+  const Axis i("i", 3), j("j", 4), y("y", 4), z("z", 3);
+  const Tensor p = compute("P", {i, j}, x(i, j) * int_imm(2, i32));
+  const Tensor d = compute("D", {y, z}, p(z, y) + v(y));
+  Schedule s(make_program("turned", {d}), wide_target());
+  s["P"].parallel("i");
+  s["D"].reverse_compute_inline();
+  CHECK(s.stages() == std::vector<std::string>{"P"});
+  std::vector<int32_t> in(12), bias = {10, 20, 30, 40}, out(12), want(12);
+  std::iota(in.begin(), in.end(), 0);
+  for (size_t n = 0; n < 12; ++n) want[n] = 2 * in[n % 3 * 4 + n / 3] + bias[n / 3];
+  run(s, in, bias, out);
+  CHECK(out == want);
+}
+
+TEST_CASE("a padded product adds zeros only") {
+  const Tensor a = input("A", i32, {5, 7}), b = input("B", i32, {7, 6}),
+               c = input("S", i32, {5, 6});
+  const Axis i("i", 5), j("j", 6), k("k", 7);
+  Schedule s(make_program("product", {compute("C", {i, j},
+                                              sum(a(i, k) * b(k, j), {k}, {.start = {c(i, j)}}))}),
+             wide_target());
+  s.pad_einsum({4, 4, 8});
+  s["C"].split("j", 4, {.tail = Tail::exact});
+  s["C"].split("k", 8, {.tail = Tail::exact});
+  std::vector<int32_t> x(35), y(42), start(30), out(30), want(30);
+  std::iota(x.begin(), x.end(), -9);
+  std::iota(y.begin(), y.end(), -20);
+  std::iota(start.begin(), start.end(), 100);
+  for (size_t n = 0; n < 30; ++n) {
+    want[n] = start[n];
+    for (size_t m = 0; m < 7; ++m) want[n] += x[n / 6 * 7 + m] * y[m * 6 + n % 6];
+  }
+  run(s, x, y, start, out);
+  CHECK(out == want);
+}

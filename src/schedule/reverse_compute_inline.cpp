@@ -1,0 +1,203 @@
+#include <tenon/schedule/restructure_primitives.h>
+
+#include <algorithm>
+
+#include "schedule/place.h"
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kMaxNodes = 4000;
+
+bool is_map_over_axes(const Stage& stage) {
+  return !stage.combiner && indexed_by_axes(stage) && stage.indices.size() == stage.axes.size();
+}
+
+/// The last stage before the consumer that writes one of its inputs.
+StagePath producer_of(const Program& program, const StagePath& consumer) {
+  const Stage& stage = *consumer.stage;
+  StagePath found;
+  for (StagePath& p : stage_paths(program.body)) {
+    if (p.stage == &stage) break;
+    for (const Buffer& b : inputs_of(stage))
+      if (writes(*p.stage, b)) found = p;
+  }
+  if (!found.stage)
+    refuse(Rule::fold_input,
+           fmt::format("stage \"{}\" reads nothing that a stage before it writes", stage.name));
+  if (found.stage->combiner)
+    refuse(Rule::fold_reduction,
+           fmt::format("stage \"{}\" is a reduction; a consumer can be folded into a map only",
+                       found.stage->name),
+           fmt::format("cache_write \"{0}\" first and fold into the copy \"{0}.store\", or "
+                       "reverse_compute_at a loop of \"{0}\"",
+                       found.stage->name));
+  if (!is_map_over_axes(*found.stage))
+    refuse(Rule::fold_indices,
+           fmt::format("stage \"{}\" is not indexed by its own axes, one per dimension",
+                       found.stage->name));
+  return found;
+}
+
+void check_consumer(const Program& program, const Stage& stage) {
+  if (stage.combiner)
+    refuse(Rule::fold_reduction,
+           fmt::format("stage \"{}\" is a reduction; only a map can be folded into what it reads",
+                       stage.name),
+           "reverse_compute_at a loop of what it reads");
+  if (!is_map_over_axes(stage))
+    refuse(Rule::fold_indices, fmt::format("stage \"{}\" is not indexed by its own axes, one per "
+                                           "dimension",
+                                           stage.name));
+  for (const StagePath& p : stage_paths(program.body)) {
+    if (p.stage == &stage) break;
+    for (const Buffer& b : stage.outputs)
+      if (reads(*p.stage, b) || writes(*p.stage, b))
+        refuse(Rule::fold_touched, fmt::format("stage \"{}\" touches {} before \"{}\" writes it",
+                                               p.stage->name, b->name, stage.name));
+  }
+  for (const Buffer& b : stage.outputs)
+    if (writers_of(program, b).size() != 1)
+      refuse(Rule::fold_two_writers, fmt::format("another stage also writes {}", b->name));
+}
+
+void check_producer(const Program& program, const Stage& producer, const Stage& consumer) {
+  for (const Buffer& b : producer.outputs) {
+    if (is_output(program, b))
+      refuse(Rule::fold_output,
+             fmt::format("{} is an output of the program; it would not be written", b->name));
+    if (writers_of(program, b).size() != 1)
+      refuse(Rule::fold_two_writers, fmt::format("another stage also writes {}", b->name),
+             "reverse_compute_at instead");
+    for (const StagePath& reader : readers_of(program, b))
+      if (reader.stage != &consumer)
+        refuse(Rule::fold_two_readers,
+               fmt::format("stage \"{}\" also reads {}", reader.stage->name, b->name),
+               "reverse_compute_at instead");
+  }
+}
+
+/// What the consumer touches besides is ready, and exists, where the producer stands.
+void check_surroundings(const Program& program, const Stage& producer, const Stage& consumer) {
+  const size_t here = top_nest(program, producer.name);
+  for (const Buffer& b : inputs_of(consumer)) {
+    if (writes(producer, b)) continue;
+    for (const StagePath& w : writers_of(program, b))
+      if (top_nest(program, w.stage->name) >= here)
+        refuse(Rule::fold_input_later,
+               fmt::format("stage \"{}\" also reads {}, which stage \"{}\" writes in the nest of "
+                           "\"{}\"",
+                           consumer.name, b->name, w.stage->name, producer.name),
+               "reverse_compute_at instead");
+    if (!exists_for(program, producer.name, b))
+      refuse(Rule::fold_missing,
+             fmt::format("stage \"{}\" reads {}, which does not exist where \"{}\" stands",
+                         consumer.name, b->name, producer.name));
+  }
+  for (const Buffer& b : consumer.outputs)
+    if (!exists_for(program, producer.name, b))
+      refuse(Rule::fold_missing,
+             fmt::format("stage \"{}\" writes {}, which does not exist where \"{}\" stands",
+                         consumer.name, b->name, producer.name));
+}
+
+/// The producer's axis for each axis of the consumer, from its loads of what the producer writes.
+VarMap tie_axes(const Stage& producer, const Stage& consumer) {
+  VarMap tied;
+  auto misfit = [&](const Load& l, size_t d) {
+    refuse(Rule::fold_index,
+           fmt::format("stage \"{}\" reads {} at [{}]: dimension {} is not one of its axes alone, "
+                       "all of it and at the same place in every read",
+                       consumer.name, l.buffer->name, print(l.indices[d]), d),
+           "compute_inline the producer instead");
+  };
+  auto tie = [&](const Load& l) {
+    for (size_t d = 0; d < l.indices.size(); ++d) {
+      const VarRef* ref = l.indices[d].as<VarRef>();
+      const auto axis =
+          std::find_if(consumer.axes.begin(), consumer.axes.end(),
+                       [&](const AxisBinding& b) { return ref && ref->var.same_as(b.axis.var); });
+      const Var& to = producer.axes[d].axis.var;
+      if (axis == consumer.axes.end() || !structural_equal(axis->axis.extent, l.buffer->shape[d])) {
+        misfit(l, d);
+        continue;
+      }
+      const auto [known, fresh] = tied.emplace(ref->var, to);
+      if (!fresh && !known->second.as<VarRef>()->var.same_as(to)) misfit(l, d);
+    }
+  };
+  for (const Expr& e : consumer.values)
+    walk(e, [&](const Expr& part) {
+      const Load* l = part.as<Load>();
+      if (l && writes(producer, l->buffer)) tie(*l);
+      return true;
+    });
+  if (tied.size() != consumer.axes.size() || tied.size() != producer.axes.size())
+    refuse(Rule::fold_index,
+           fmt::format("stage \"{}\" has {} axes and reads along {} of the {} of \"{}\"",
+                       consumer.name, consumer.axes.size(), tied.size(), producer.axes.size(),
+                       producer.name),
+           "compute_inline the producer instead");
+  return tied;
+}
+
+Stage folded(const Stage& producer, const Stage& consumer, const VarMap& axes) {
+  const ExprFn expand = [&](const Expr& e) {
+    const Load* l = e.as<Load>();
+    if (!l) return e;
+    const auto found = std::find(producer.outputs.begin(), producer.outputs.end(), l->buffer);
+    if (found == producer.outputs.end()) return e;
+    return producer.values[static_cast<size_t>(found - producer.outputs.begin())];
+  };
+  Stage out = producer;
+  out.outputs = consumer.outputs;
+  out.indices = consumer.indices;
+  for (Expr& e : out.indices) e = substitute(e, axes);
+  out.values = consumer.values;
+  for (Expr& e : out.values) e = rewrite(substitute(e, axes), expand);
+  // Axes stand in index order.
+  std::vector<AxisBinding> ordered;
+  for (const Expr& index : out.indices)
+    for (const AxisBinding& b : producer.axes)
+      if (uses_var(index, b.axis.var)) ordered.push_back(b);
+  if (ordered.size() == out.axes.size()) out.axes = std::move(ordered);
+  return out;
+}
+
+void check_size(const Stage& stage, const std::string& consumer) {
+  int64_t nodes = 0;
+  for (const Expr& e : stage.values)
+    walk(e, [&](const Expr&) {
+      ++nodes;
+      return true;
+    });
+  if (nodes > kMaxNodes)
+    refuse(Rule::fold_limit,
+           fmt::format("stage \"{}\" would grow to {} nodes by taking \"{}\"; the limit is {}",
+                       stage.name, nodes, consumer, kMaxNodes),
+           "reverse_compute_at instead");
+}
+
+}  // namespace
+
+/// for i: P(i) = f(i);  for j: D(j) = g(P(j))   ->   for i: D(i) = g(f(i))
+Program ReverseComputeInline::apply(const Program& program, const Target&) const {
+  const StagePath path = find_stage(program, stage);
+  const Stage& consumer = *path.stage;
+  check_consumer(program, consumer);
+  const StagePath producer_path = producer_of(program, path);
+  const Stage& producer = *producer_path.stage;
+  check_producer(program, producer, consumer);
+  check_surroundings(program, producer, consumer);
+  const Stage both = folded(producer, consumer, tie_axes(producer, consumer));
+  check_size(both, stage);
+
+  Program out = program;
+  out.body = replace_stage(program.body, stage, [](const Stage&) { return Stmt(); });
+  out.body =
+      replace_stage(out.body, producer.name, [&](const Stage&) { return make_stmt(Stage(both)); });
+  for (const Buffer& b : producer.outputs) out.body = drop_allocate(out.body, b);
+  return out;
+}
+
+}  // namespace tenon
