@@ -31,8 +31,7 @@ int64_t FormulaDraw::size() {
 int64_t FormulaDraw::small() { return choices.between(1, 5); }
 
 Expr FormulaDraw::number(int64_t value) const {
-  const bool negative = is_float(type) || is_signed_int(type);
-  return imm(static_cast<double>(negative ? value : std::abs(value)), type);
+  return imm(static_cast<double>(has_negative() ? value : std::abs(value)), type);
 }
 
 Expr FormulaDraw::mix(const Expr& a, const Expr& b) {

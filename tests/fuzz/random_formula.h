@@ -27,6 +27,7 @@ struct FormulaDraw {
 
   int64_t size();   // 1 to 17, odd ones likely
   int64_t small();  // 1 to 5
+  bool has_negative() const { return is_float(type) || is_signed_int(type); }
   /// A literal of the type; negative ones only where it has them.
   Expr number(int64_t value) const;
   /// A few operations on one or two values of the type.

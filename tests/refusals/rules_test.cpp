@@ -52,19 +52,19 @@ std::vector<std::string> literals(std::string_view code) {
   return out;
 }
 
-/// A call of refuse(): its rule and the literals of its text (hint and loop left out).
+/// A call of refuse(), or of what calls it with a rule: the rule and the literals of its text (hint
+/// and loop left out).
 struct Site {
   std::string rule;
   std::vector<std::string> texts;
 };
 
 std::vector<Site> refusal_sites(const std::string& code) {
-  static const std::string kCall = "refuse(";
+  static const std::string kRule = "Rule::";
   std::vector<Site> out;
-  for (size_t at = code.find(kCall); at != std::string::npos; at = code.find(kCall, at + 1)) {
-    size_t rule = code.find_first_not_of(" \n", at + kCall.size());
-    if (code.compare(rule, 6, "Rule::") != 0) continue;
-    const size_t comma = code.find(',', rule);
+  for (size_t at = code.find(kRule); at != std::string::npos; at = code.find(kRule, at + 1)) {
+    if (code[code.find_last_not_of(" \n", at - 1)] != '(') continue;
+    const size_t rule = at + kRule.size(), comma = code.find(',', rule);
     size_t end = comma + 1;
     bool quoted = false;
     for (int depth = 0; end < code.size(); ++end) {
@@ -79,8 +79,12 @@ std::vector<Site> refusal_sites(const std::string& code) {
       else if (!quoted && code[end] == ',' && depth == 0)
         break;
     }
-    out.push_back({code.substr(rule + 6, comma - rule - 6),
-                   literals(std::string_view(code).substr(comma, end - comma))});
+    // Where the text is put together elsewhere, the hint tells the refusal.
+    Site site{code.substr(rule, comma - rule),
+              literals(std::string_view(code).substr(comma, end - comma))};
+    if (join(site.texts).empty())
+      site.texts = literals(std::string_view(code).substr(end, code.find(';', end) - end));
+    out.push_back(std::move(site));
   }
   return out;
 }
@@ -124,23 +128,21 @@ TEST_CASE("each rule refuses the step that breaks it, in these words") {
 
 TEST_CASE("every refusal has a test on its text") {
   const std::vector<std::string> expected = literals(sources_in("tests/refusals"));
-  std::vector<std::string> in_rows, untested, used;
+  const std::string code = sources_in("src/schedule");
+  std::vector<std::string> in_rows, untested;
   for (const RuleRow& row : all_rows()) in_rows.emplace_back(info(row.rule).id);
-  for (const Site& site : refusal_sites(sources_in("src/schedule"))) {
-    used.push_back(site.rule);
+  const std::vector<Site> sites = refusal_sites(code);
+  CHECK(sites.size() > 100);
+  for (const Site& site : sites) {
     const bool row = std::count(in_rows.begin(), in_rows.end(), site.rule) > 0;
     const bool text = std::any_of(site.texts.begin(), site.texts.end(),
                                   [&](const auto& t) { return is_expected(t, expected); });
-    if (!text && !(row && site.texts.empty()))
-      untested.push_back(site.rule + ": " + join(site.texts, " ... "));
+    if (!text && !row) untested.push_back(site.rule + ": " + join(site.texts, " ... "));
   }
   INFO("no test of tests/refusals expects a telling part of:\n" << join(untested, "\n"));
   CHECK(untested.empty());
-  CHECK(used.size() > 80);
   for (const RuleInfo& r : rules()) {
-    const bool thrown = std::count(used.begin(), used.end(), r.id) > 0 || r.id == "no_stage" ||
-                        r.id == "no_loop" || r.id == "no_buffer";
     INFO(r.id << " stands in the table and nothing refuses by it");
-    CHECK(thrown);
+    CHECK(code.find("Rule::" + std::string(r.id) + ",") != std::string::npos);
   }
 }
