@@ -308,6 +308,26 @@ TEST_CASE("D39 int8 dot product") {
       u8, i8, 7, 19, 36, [](int64_t q) { return static_cast<double>(255 - q % 3); },
       [](int64_t q) { return q % 5 ? 127.0 : -128.0; });
   check_schedules(many, "7x19x36");
+
+  // By the machine's own instruction where it has one: VPDPBUSD does not saturate, VPMADDUBSW does.
+  const auto pair_of = [](int64_t q) { return q % 4 < 2 ? 255.0 : 0.0; };
+  const auto seven = [](int64_t) { return 127.0; };
+  for (int64_t n : {16, 19}) {
+    const Work lanes = dot_product(u8, i8, 3, n, 4, pair_of, seven);
+    REQUIRE(lanes.want[0].data<int32_t>()[0] == 64770);
+    check(lanes, fmt::format("tensorize, {} lanes", n),
+          [](Schedule& s) { s.tensorize("j", "dot4_u8i8_i32"); });
+  }
+  const Work groups = dot_product(
+      u8, i8, 5, 21, 36, [](int64_t q) { return static_cast<double>(255 - q % 3); },
+      [](int64_t q) { return q % 5 ? 127.0 : -128.0; });
+  check(groups, "tensorize over packed groups", [](Schedule& s) {
+    s.split("k", 4);
+    s.split("j", 16);
+    s.reorder({"j.o", "i", "k.o", "j.i", "k.i"});
+    s.cache_read("B", "j.o", {.layout = {{0, 16}, {1, 4}, {0, 1, 16}, {1, 1, 4}}});
+    s.tensorize("j.i", "dot4_u8i8_i32");
+  });
 }
 
 TEST_CASE("D40 float to integer") {

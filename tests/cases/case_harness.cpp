@@ -280,7 +280,7 @@ void check_schedules(const Work& work, const std::string& label) {
   check(work, label + ", parallel", parallelize);
   check(work, label + ", unroll", unroll_inner);
   check_tuned(work, label + ", tuned");
-  check_random(work, label);
+  if (work.random_schedules) check_random(work, label);
 }
 
 void refused(const std::vector<Tensor>& outputs, const std::string& label, const Steps& steps,

@@ -20,8 +20,9 @@ struct Work {
   /// Floats: |got - want| <= tolerance * max(1, |want|), NaN where NaN is wanted. 0: the same bits,
   /// but for the payload of a NaN. Integers and bools are always equal.
   double tolerance = 0;
-  bool zeros_equal = false;  ///< -0.0 is as good as 0.0
-  Dims dims = {};            ///< of symbolic extents
+  bool random_schedules = true;  ///< off where sums in another order have other results
+  bool zeros_equal = false;      ///< -0.0 is as good as 0.0
+  Dims dims = {};                ///< of symbolic extents
   /// As Task::input_ranges, for the tuner.
   std::map<std::string, std::pair<int64_t, int64_t>> input_ranges = {};
 };

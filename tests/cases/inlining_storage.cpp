@@ -125,8 +125,9 @@ TEST_CASE("D32 in place") {
         compute("out", {k}, select(Expr(k) > 0, x(Expr(k) - 1), imm(0, t)) + x(k));
     const Array start = table_of(t, {n}, [](int64_t m) { return m % 13 - 6; });
     for (const Backend& b : backends()) {
-      for (const auto& [name_of, steps] : schedules) {
-        const std::string label = fmt::format("{} {}", name(t), name_of);
+      for (const auto& entry : schedules) {
+        const Steps& steps = entry.second;
+        const std::string label = fmt::format("{} {}", name(t), entry.first);
         Array a = start.copy();
         compiled(b, next, steps)({a, a}, {});
         holds(a.to_doubles() == table_of(t, {n}, [](int64_t m) { return m % 13 - 5; }).to_doubles(),
@@ -150,6 +151,37 @@ TEST_CASE("D32 in place") {
                      {"output out overlaps argument X", "only all of it"});
       }
     }
+  }
+}
+
+TEST_CASE("D35 histogram") {
+  const int64_t bins = 7;
+  const auto in = [](int64_t k) { return (k * k + k / 7) % 7; };
+  const auto work_of = [&](int64_t items) {
+    const Tensor x = input("X", i32, {items});
+    const Axis b("b", bins), i("i", items);
+    std::vector<int32_t> counts(bins, 0);
+    for (int64_t k = 0; k < items; ++k) ++counts[in(k)];
+    return Work{{scatter("H", {b}, int_imm(0, i32), {i}, {x(i)}, int_imm(1, i32))},
+                {{"X", table<int32_t>({items}, in)}},
+                {from_vector<int32_t>({bins}, counts)},
+                0,
+                true,
+                false,
+                {},
+                {{"X", {0, bins - 1}}}};
+  };
+  const Work small = work_of(1003), large = work_of(1000000);
+  check_schedules(small, "1003 items");
+  const CheckOptions may = {true, {"\"i"}};
+  const Steps parallel = [](Schedule& s) { s["H"].parallel("i"); };
+  const Steps vector = [](Schedule& s) { s["H"].vectorize(s["H"].split("i", 8).inner); };
+  check(small, "source loop parallel", parallel, may);
+  check(small, "source loop vectorised", vector, may);
+  for (const Backend& b : backends()) {
+    if (!b.machine_code) continue;
+    check_on(b, large, "10^6 items", [](Schedule&) {});
+    check_on(b, large, "10^6 items, source loop parallel", parallel, may);
   }
 }
 

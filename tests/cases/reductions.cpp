@@ -36,6 +36,11 @@ TEST_CASE("D18 constant start") {
                   {{"X", table<int32_t>({n}, [](int64_t m) { return m; })}},
                   {table<int32_t>({}, [](int64_t) { return 526861; })}};
   check_schedules(work, "0 to 1026");
+  check(work, "rfactor into 4 parts in parallel", [](Schedule& s) {
+    const Loop parts = s.split("k", 257).outer;
+    const std::string partial = s["C"].rfactor(parts);
+    s[partial].parallel(parts.name);
+  });
 }
 
 TEST_CASE("D19 start from a tensor") {
@@ -58,6 +63,11 @@ TEST_CASE("D19 start from a tensor") {
                   })}};
   check_schedules(work, "27x27");
   check(work, "k split by 4", [](Schedule& s) { s.split("k", 4); });
+  for (const char* loop : {"k.o", "k.i"})
+    check(work, fmt::format("k split by 4, rfactor {}", loop), [&](Schedule& s) {
+      s.split("k", 4);
+      s["C"].rfactor(loop);
+    });
   check(work, "k split by 4, outside", [](Schedule& s) {
     s.split("k", 4);
     s.reorder({"k.o", "i", "j", "k.i"});
@@ -83,12 +93,20 @@ TEST_CASE("D20 identity in tails") {
           [](Schedule& s) { s.vectorize(s.split("k", 8).inner); },
           {true, {"vectorize", "\"k.i\"", "rfactor"}});
 
+    const Steps vector_of_parts = [](Schedule& s) {
+      const std::string stage = s.stages()[0];
+      const Loop lanes = s[stage].split(s[stage].loops().back(), 8).inner;
+      s[s[stage].rfactor(lanes)].vectorize(lanes.name, {Tail::mask});
+    };
+    check(work, fmt::format("max of {}, 8 lanes of parts", name(t)), vector_of_parts);
+
     const Axis p("p", 2), q("q", n);
     const Tensor d = compute("D", {p}, prod(x(p, q), {q}));
     const auto value = [](int64_t m) { return m % 1003 == 77 || m % 1003 == 1002 ? 2.0 : 1.0; };
     const Work product{
         {d}, {{"X", table_of(t, {2, n}, value)}}, {table_of(t, {2}, [](int64_t) { return 4.0; })}};
     check_schedules(product, fmt::format("product of {}", name(t)));
+    check(product, fmt::format("product of {}, 8 lanes of parts", name(t)), vector_of_parts);
   }
 }
 
@@ -140,6 +158,27 @@ TEST_CASE("D22 tuple argmax with ties") {
       s.reorder({"i.o", "k", "i.i"}).vectorize("i.i");
     });
     check(work, fmt::format("{}, k split", name(t)), [](Schedule& s) { s.split("k", 2); });
+    for (const char* loop : {"k.o", "k.i"}) {
+      check(work, fmt::format("{}, rfactor {}", name(t), loop), [&](Schedule& s) {
+        s["best"].split("k", 2);
+        s["best"].rfactor(loop);
+      });
+      check(work, fmt::format("{}, rfactor {} in parallel", name(t), loop),
+            [&](Schedule& s) {
+              s["best"].split("k", 2);
+              const std::string partial = s["best"].rfactor(loop);
+              s[partial].reorder({loop, "i"}).parallel(loop);
+            },
+            {true, {"reorder"}});
+      check(work, fmt::format("{}, rfactor {}, vectorised", name(t), loop),
+            [&](Schedule& s) {
+              s["best"].split("k", 2);
+              const std::string partial = s["best"].rfactor(loop);
+              s[partial].vectorize(loop, {Tail::mask});
+              s["best"].vectorize("i", {Tail::mask});
+            },
+            {true, {"vectorize"}});
+    }
     check(work, fmt::format("{}, k split and turned round", name(t)), [](Schedule& s) {
       s.split("k", 2);
       s.reorder({"k.i", "k.o"});
@@ -191,11 +230,10 @@ TEST_CASE("D24 variance in two passes") {
 TEST_CASE("D25 combiner that does not commute") {
   const int64_t n = 6, depth = 7;
   const Tensor x = input("X", i32, {n, depth, depth});
-  const Var a("a", {i32, 1}), b("b", {i32, 1});
-  const auto later = std::make_shared<const Combiner>(
-      Combiner{"later", {a}, {b}, {Expr(b)}, {int_imm(0, i32)}, false});
+  const auto later = combiner(
+      "later", int_imm(0, i32), [](Expr, Expr b) { return b; }, Commutes::no);
   const Axis i("i", n), k("k", depth), l("l", depth);
-  const Tensor c = compute("C", {i}, reduce(later, {x(i, k, l)}, {k, l}));
+  const Tensor c = compute("C", {i}, reduce(later, x(i, k, l), {k, l}));
   const auto in = [](int64_t q) { return q * 17 % 101; };
   const Work work{
       {c},
@@ -210,6 +248,10 @@ TEST_CASE("D25 combiner that does not commute") {
   refused({c}, "parallel", [](Schedule& s) { s.parallel("k"); }, {"parallel(C, \"k\")"});
   refused({c}, "parallel inside", [](Schedule& s) { s.parallel("l"); }, {"parallel(C, \"l\")"});
   refused({c}, "vectorised", [](Schedule& s) { s.vectorize("l"); }, {"vectorize(C, \"l\")"});
+  refused({c}, "rfactor outside", [](Schedule& s) { s["C"].rfactor("k"); },
+          {"rfactor(C, \"k\")", "later"});
+  refused({c}, "rfactor inside", [](Schedule& s) { s["C"].rfactor("l"); },
+          {"rfactor(C, \"l\")", "later"});
   refused({c}, "reorder", [](Schedule& s) { s.reorder({"l", "k"}); }, {"reorder(C", "later"});
   refused({c}, "reorder of the parts",
           [](Schedule& s) {
@@ -226,9 +268,14 @@ TEST_CASE("D26 sums in fp16") {
   const Axis i("i", 2), k("k", n), p("p", 2), q("q", n);
   const Tensor narrow = compute("narrow", {i}, sum(x(i, k), k));
   const Tensor wide = compute("wide", {p}, sum(cast(f32, x(p, q)), q));
-  const Work work{
+  Work work{
       {narrow, wide}, {{"X", full(f16, {2, n}, 1)}}, {full(f16, {2}, 2048), full(f32, {2}, 4096)}};
+  work.random_schedules = false;  // rfactor sums in another order
   check_schedules(work, "ones");
+  check(work, "parts of the wide sum", [](Schedule& s) {
+    s["wide"].split("q", 32);
+    s["wide"].rfactor("q.i");
+  });
   check(work, "reduction outside", [](Schedule& s) {
     s["narrow"].split("k", 32);
     s["narrow"].reorder({"k.o", "k.i", "i"}).vectorize("i", {Tail::mask});
@@ -240,7 +287,7 @@ TEST_CASE("D26 sums in fp16") {
 TEST_CASE("D27 predicated reduction") {
   const Tensor a = input("A", i32, {5, 5});
   const Axis i("i", 5), k("k", 5);
-  const Tensor b = compute("B", {i}, reduce(sum_combiner(i32), {a(i, k)}, {k}, {}, Expr(k) <= i));
+  const Tensor b = compute("B", {i}, sum(a(i, k), {k}, {.condition = Expr(k) <= i}));
   const Work work{{b},
                   {{"A", table<int32_t>({5, 5}, [](int64_t n) { return n + 1; })}},
                   {from_vector<int32_t>({5}, {1, 13, 36, 70, 115})}};

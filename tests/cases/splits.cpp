@@ -103,6 +103,39 @@ TEST_CASE("D04 tile in every order") {
   CHECK(orders == 24);
 }
 
+TEST_CASE("D05 one kernel, many sizes") {
+  const Var n = symbol("n", {0, 1000});
+  const Tensor x = input("X", i32, {n});
+  const Axis i("i", n);
+  const Tensor out = compute("out", {i}, x(i) * 3 + cast(i32, i));
+  const auto in = [](int64_t k) { return k * k % 97 - 40; };
+  const std::vector<std::pair<std::string, Steps>> schedules = {
+      {"unscheduled", [](Schedule&) {}},
+      {"split by 8, vectorised", [](Schedule& s) { s.vectorize(s.split("i", 8).inner); }},
+      {"split by 8, vectorised, parallel", [](Schedule& s) {
+         const SplitLoops loops = s.split("i", 8);
+         s.vectorize(loops.inner).parallel(loops.outer);
+       }}};
+  for (const Backend& b : backends()) {
+    for (const auto& [name, steps] : schedules) {
+      starts(b.name, name);
+      Schedule s(make_program("sizes", {out}), b.target);
+      steps(s);
+      const Run run = b.prepare(s.program());
+      for (int64_t size = 0; size <= 70; ++size) {
+        const Work work{{out},
+                        {{"X", table<int32_t>({size}, in)}},
+                        {table<int32_t>({size}, [&](int64_t k) { return in(k)*3 + k; })},
+                        0,
+                        true,
+                        false,
+                        {{"n", size}}};
+        check_calls(b, run, work, s, fmt::format("{}, n = {}", name, size));
+      }
+    }
+  }
+}
+
 TEST_CASE("D06 steps that make no sense") {
   const Axis i("i", 12), j("j", 10), k("k", 8), p("p", 12);
   const Tensor x = input("X", i32, {12, 10, 8});
@@ -143,7 +176,7 @@ TEST_CASE("D07 dependent loops") {
   REQUIRE(want == 235);
   const Axis i("i", 37), j("j", 37);
   const Expr hit = cast(i32, floor_mod(Expr(i) + j, 3) == 0);
-  const Tensor c = compute("C", {}, reduce(sum_combiner(i32), {hit}, {i, j}, {}, Expr(i) <= j));
+  const Tensor c = compute("C", {}, sum(hit, {i, j}, {.condition = Expr(i) <= j}));
   const Work work{{c}, {}, {table<int32_t>({}, [=](int64_t) { return want; })}};
   check_schedules(work, "i <= j");
   check(work, "j starts at i", [](Schedule& s) { s.partition("j"); });

@@ -134,9 +134,9 @@ void reduction(Draw& d) {
                                         x(i, k, l) > imm(0, t), Expr(k) >= 2 && Expr(l) < 5};
   const std::vector<std::shared_ptr<const Combiner>> combiners = {sum_combiner(t), max_combiner(t),
                                                                   min_combiner(t)};
-  d.work.outputs = {compute(
-      "C", {i},
-      reduce(one_of(d.rng, combiners), {x(i, k, l)}, {k, l}, {}, one_of(d.rng, conditions)))};
+  d.work.outputs = {compute("C", {i},
+                            reduce(one_of(d.rng, combiners), x(i, k, l), {k, l},
+                                   {.condition = one_of(d.rng, conditions)}))};
 }
 
 void logic(Draw& d) {
