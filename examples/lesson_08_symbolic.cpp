@@ -50,7 +50,7 @@ int main() {
   }
 
   // Schedules are measured at a sample size; the winner's kernel serves all others.
-  Task task("any_rows", {D}, {}, Target::host());
+  Task task("any_rows", D, Target::host());
   task.sample_sizes = {{"m", 128}};
   const Kernel standard = compile(default_schedule(task).program(), task.target);
   const Array a = full(f32, {5, 64}, 1), b = full(f32, {64, 48}, 1), d = zeros(f32, {5, 48});
