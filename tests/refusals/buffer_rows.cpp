@@ -85,15 +85,15 @@ Schedule twice_split() {
   return s;
 }
 
-/// Rows of C in blocks of 8, their number known at the call only, inside the columns' loop.
+/// n rows of C in tiles of 4, all inside of the columns' loop.
 Schedule symbolic_rows() {
   const Var n = symbol("n");
   const Tensor a = input("A", f32, {n, 6}), b = input("B", f32, {6, 20});
   const Axis i("i", n), j("j", 20), k("k", 6);
-  Schedule s(make_program("open", {compute("C", {i, j}, sum(a(i, k) * b(k, j), k))}),
+  Schedule s(make_program("any_rows", {compute("C", {i, j}, sum(a(i, k) * b(k, j), k))}),
              wide_target());
-  s.split("i", 8);
-  s.reorder({"j", "i.o", "i.i"});
+  s.split("i", 4);
+  s.reorder({"j", "i.o", "i.i", "k"});
   return s;
 }
 
@@ -211,7 +211,13 @@ std::vector<RuleRow> buffer_rows() {
       {Rule::exact_box_symbolic,
        symbolic_rows(),
        CacheWrite{"C", "j"},
-       {"loop \"i.o\" has the symbolic extent", "is not known to be a box"}},
+       {"loop \"i.o\" has the symbolic extent (n + 3) // 4", "of dimension 0 of C inside it",
+        "at a loop outside all loops"}},
+      {Rule::scope_symbolic,
+       symbolic_rows(),
+       CacheRead{"C", "A", "j", Scope::reg},
+       {"dimension 0 of A has the symbolic extent n; register memory is of constant size",
+        "use Scope::global"}},
   };
 }
 
