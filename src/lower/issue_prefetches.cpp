@@ -14,9 +14,24 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMaxUnrolledLines = 16;
 
-// The buffer of that name that the body touches; names are unique in a program.
+bool allocates(const Stmt& body, const std::string& name) {
+  bool found = false;
+  walk(
+      body,
+      [&](const Stmt& s) {
+        const Allocate* a = s.as<Allocate>();
+        found = found || (a && a->buffer->name == name);
+        return !found;
+      },
+      nullptr);
+  return found;
+}
+
+// The buffer of that name that the body touches; names are unique in a program. None where a later
+// step has moved it into the loop: another iteration's does not exist yet.
 Buffer touched_buffer(const Stmt& body, const std::string& name) {
   Buffer found;
+  if (allocates(body, name)) return found;
   for_each_access(body, [&](const Buffer& b, const std::vector<Expr>&) {
     if (b->name == name) found = b;
   });

@@ -39,7 +39,7 @@ Program compact_buffers(const Program& program, const Target& target);
 
 /// Carries out the notes prefetch(B)=d: at the top of the loop's body, inside the buffers that it
 /// allocates, each cache line is prefetched of the box of B that the body touches d iterations
-/// later. Nothing where no box is known, or B is in registers.
+/// later. Nothing where no box is known, or B is in registers or lives inside the loop.
 ///
 ///     for k in 0..64  prefetch(B)=4            for k in 0..64
 ///       for j in 0..32                  ->       for line in 0..2  unroll

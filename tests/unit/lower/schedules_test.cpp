@@ -155,6 +155,15 @@ TEST_CASE("every pass keeps the meaning of padded rows, copies ahead and prefetc
   }
 }
 
+TEST_CASE("a prefetch of what a later step computes inside the loop is dropped") {
+  Schedule s(product(5, 9, 4), wide());
+  s["D"].prefetch("C", "y", 2);
+  CHECK(print(lower(s.program(), wide())).find("prefetch C") != std::string::npos);
+  s["C"].compute_at("D", "y");
+  CHECK(print(lower(s.program(), wide())).find("prefetch C") == std::string::npos);
+  check_every_pass(s.program(), wide());
+}
+
 TEST_CASE("a loop annotated with no_partition keeps its guard") {
   Schedule s(product(13, 16, 4), wide());
   s["C"].split("i", 4);
