@@ -82,7 +82,8 @@ FormulaMatch check_value(const Nest& nest) {
     out = match_formula(nest.parts, stage.values[0]);
   }
   if (!out.difference.empty())
-    refuse(Rule::tensorize_formula, nest.lead() + out.difference,
+    refuse(Rule::tensorize_formula,
+           fmt::format("{}it computes another formula: {}", nest.lead(), out.difference),
            "declare an intrinsic of this formula, or vectorize the loop", nest.mark());
   return out;
 }

@@ -44,7 +44,8 @@ void refused(F&& step, const std::vector<std::string>& telling) {
 TEST_CASE("D39 tensorize refuses signed bytes on the left of dot4, which has none") {
   refused([] { packed(i8, i8)["C"].tensorize("j.i", "dot4_u8i8_i32"); },
           {"loop \"j.i\" of stage \"C\" is not dot4_u8i8_i32",
-           "operand A of the formula is u8; the stage reads A[i, k], which is i8",
+           "it computes another formula: operand A of the formula is u8; the stage reads A[i, k], "
+           "which is i8",
            "declare an intrinsic of this formula, or vectorize the loop"});
 }
 
