@@ -46,9 +46,14 @@ bool keeps_order(const Program& program) {
 
 }  // namespace
 
-std::vector<NamedTemplate> templates_for(const Program& program, const Target&) {
+std::vector<NamedTemplate> templates_for(const Program& program, const Target& target) {
   if (keeps_order(program)) return {{"generic", generic_template}};
   std::vector<NamedTemplate> list;
+  if (target.is_gpu()) {
+    list.push_back({"generic", generic_template});
+    if (has_gpu_tile(program)) list.push_back({"gpu_tile", gpu_tile_template});
+    return list;
+  }
   const Reductions r = count_reductions(program);
   const std::string anchor = roles(program).anchor;
   if (r.count == 0) list.push_back({"map", map_template});

@@ -35,7 +35,8 @@ struct Parts {
 
 bool equal(const Affine& a, const Affine& b) { return (a - b).is_constant(); }
 
-/// Atoms of sum(c * atom) whose values follow from the sum, known up to +-slack.
+/// Atoms of sum(c * atom) whose values follow from the sum, known up to +-slack: digits of a number
+/// in a mixed radix.
 void find_known(const Affine& sum, int64_t slack, Simplifier& math, std::vector<Expr>& known) {
   std::vector<Affine::Term> terms = sum.terms;
   std::stable_sort(terms.begin(), terms.end(), [](const Affine::Term& x, const Affine::Term& y) {
@@ -80,9 +81,17 @@ bool same_thread_only(const ThreadAccess& a, const ThreadAccess& b, const std::v
     if (fa.overflow || fb.overflow) continue;
     const Parts x(fa, threads, fixed), y(fb, threads, fixed);
     if (!(x.thread - y.thread).is_constant() || !equal(x.fixed, y.fixed)) continue;
-    const Interval gap = math.bounds(x.moving) - math.bounds(y.moving);
+    // What moves in the same way on both sides is one more digit beside those of the thread.
+    Affine digits = x.thread, rest_x = x.moving, rest_y = y.moving;
+    for (const Affine::Term& t : x.moving.terms) {
+      if (y.moving.coefficient(t.atom) != t.coefficient) continue;
+      digits.add(t.atom, t.coefficient);
+      rest_x.add(t.atom, -t.coefficient);
+      rest_y.add(t.atom, -t.coefficient);
+    }
+    const Interval gap = math.bounds(rest_x) - math.bounds(rest_y);
     if (!gap.bounded()) continue;
-    find_known(x.thread, std::max(std::abs(*gap.min), std::abs(*gap.max)), math, known);
+    find_known(digits, std::max(std::abs(*gap.min), std::abs(*gap.max)), math, known);
   }
   return std::all_of(threads.begin(), threads.end(),
                      [&](const Var& v) { return determines(known, v); });

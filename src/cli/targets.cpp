@@ -1,3 +1,5 @@
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
 #include <tenon/target/peaks.h>
 #include <tenon/target/target.h>
 
@@ -9,11 +11,36 @@
 
 #include "cli/options.h"
 #include "cli/verbs.h"
+#include "target/opencl_api.h"
 
 namespace tenon {
 namespace {
 
+/// The OpenCL devices, or why there are none.
+void print_devices() {
+  try {
+    const std::vector<OpenclDevice> devices = probe_opencl();
+    for (size_t n = 0; n < devices.size(); ++n)
+      fmt::print("{:18} {} ({}, {})\n", n == 0 ? "opencl" : fmt::format("opencl:{}", n),
+                 devices[n].name, devices[n].platform, devices[n].version);
+  } catch (const DeviceError& e) {
+    fmt::print("{:18} {}\n", "opencl", e.what());
+  }
+}
+
+void print_gpu(const Target& t) {
+  const DeviceLimits& l = t.limits;
+  fmt::print("{:18} {}\n{:18} {}\n", "target", t.name, "device", t.cpu);
+  fmt::print("{:18} {} ({} x {} x {})\n", "threads per block", l.threads_per_block, l.block[0],
+             l.block[1], l.block[2]);
+  fmt::print("{:18} {} x {} x {}\n", "blocks", l.grid[0], l.grid[1], l.grid[2]);
+  fmt::print("{:18} {} KB\n", "shared memory", l.shared_bytes >> 10);
+  fmt::print("{:18} {}\n", "features", t.features.empty() ? "none" : join(t.features));
+  print_devices();
+}
+
 void print_table(const Target& t, const Peaks& peaks, bool measured) {
+  if (t.is_gpu()) return print_gpu(t);
   fmt::print("{:18} {}\n", "target", t.name);
   fmt::print("{:18} {}\n", "cpu", t.cpu);
   fmt::print("{:18} {} bit, {} registers, {} f32 lanes{}{}\n", "vectors", t.vector_bits,
@@ -22,6 +49,7 @@ void print_table(const Target& t, const Peaks& peaks, bool measured) {
   fmt::print("{:18} {}\n", "cores allowed", t.cores);
   fmt::print("{:18} L1d {} KB, L2 {} KB a core, L3 {} KB\n", "caches", t.l1d_bytes >> 10,
              t.l2_bytes >> 10, t.l3_bytes >> 10);
+  print_devices();
   if (!measured) return;
   fmt::print("{:18} {:.1f} GFLOP/s on 1 thread, {:.1f} on {}\n", "f32 fma peak", peaks.fma_gflops_1,
              peaks.fma_gflops_all, peaks.threads);
@@ -39,7 +67,7 @@ void add_targets(CLI::App& app) {
   add_common(*verb, *options);
   verb->callback([options] {
     const Target target = options->parsed_target();
-    const bool measured = target.runs_on(Target::host());
+    const bool measured = !target.is_gpu() && target.runs_on(Target::host());
     const Peaks peaks = measured ? load_or_measure_peaks(peaks_directory(), target, 2.0) : Peaks{};
     if (!options->json) return print_table(target, peaks, measured);
     nlohmann::json line = {{"target", nlohmann::json::parse(target.to_json())}};

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "codegen/llvm/codegen.h"
+#include "codegen/opencl/opencl.h"
 #include "compile/packers.h"
 #include "lower/lower.h"
 
@@ -96,8 +97,17 @@ double Kernel::compile_us() const { return state_->compile_us; }
 
 std::string Kernel::loops() const { return print(state_->program); }
 std::string Kernel::ir() const { return print(state_->flat()); }
-std::string Kernel::source() const { return generate_llvm_ir(state_->flat(), state_->target); }
-std::string Kernel::assembly() const { return generate_assembly(state_->flat(), state_->target); }
+std::string Kernel::source() const {
+  const Target& target = state_->target;
+  return target.is_gpu() ? generate_opencl(state_->flat(), target)
+                         : generate_llvm_ir(state_->flat(), target);
+}
+std::string Kernel::assembly() const {
+  if (state_->target.is_gpu())
+    return "The driver of " + state_->target.cpu +
+           " makes the machine code and does not show it; source() has the OpenCL C.\n";
+  return generate_assembly(state_->flat(), state_->target);
+}
 
 Kernel compile(const Program& loop_tree, const Target& target) {
   const KernelObject object = compile_object(loop_tree, target);

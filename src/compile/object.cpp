@@ -4,9 +4,11 @@
 
 #include "arith/layout.h"
 #include "codegen/llvm/codegen.h"
+#include "codegen/opencl/opencl.h"
 #include "compile/in_place.h"
 #include "compile/packers.h"
 #include "lower/lower.h"
+#include "runtime/opencl/opencl.h"
 
 namespace tenon {
 namespace {
@@ -29,16 +31,21 @@ Extent extent_of(const Expr& e, const Program& program) {
 KernelObject compile_object(const Program& loop_tree, const Target& target) {
   const double start = now_us();
   const std::vector<InPlacePair> pairs = in_place_pairs(loop_tree);
-  CodegenOptions options;
-  for (const InPlacePair& p : pairs) options.in_place.push_back({p.input, p.output});
-  const ObjectCode code = generate_object(lower(loop_tree, target), target, options);
+  const Program flat = lower(loop_tree, target);
   KernelObject out;
-  out.bytes = code.bytes;
-  out.symbol = code.symbol;
   out.module.name = loop_tree.name;
-  out.symbolic_workspace = code.workspace.symbolic;
-  out.module.workspace_bytes = code.workspace.shared;
-  out.module.workspace_bytes_per_worker = code.workspace.per_worker;
+  if (target.is_gpu()) {
+    out.bytes = generate_opencl(flat, target);
+  } else {
+    CodegenOptions options;
+    for (const InPlacePair& p : pairs) options.in_place.push_back({p.input, p.output});
+    const ObjectCode code = generate_object(flat, target, options);
+    out.bytes = code.bytes;
+    out.symbol = code.symbol;
+    out.symbolic_workspace = code.workspace.symbolic;
+    out.module.workspace_bytes = code.workspace.shared;
+    out.module.workspace_bytes_per_worker = code.workspace.per_worker;
+  }
   for (const Var& v : loop_tree.symbols)
     out.module.symbols.push_back({v.name(), v.range()->low, v.range()->high});
   for (const Param& p : loop_tree.params) {
@@ -56,17 +63,28 @@ KernelObject compile_object(const Program& loop_tree, const Target& target) {
   return out;
 }
 
-Module load_kernel(const KernelObject& object, const Target& target) {
+namespace {
+
+void load_machine_code(const KernelObject& object, const Target& target, Module& module) {
   static const Target host = Target::host();
   if (!target.runs_on(host)) {
     throw DeviceError(fmt::format("{} is compiled for {}; this machine is {} and cannot run it",
                                   object.module.name, target.name, host.name));
   }
   LoadedCode code = load_object(object.bytes, object.symbol, object.symbolic_workspace);
-  Module module = object.module;
   module.entry = reinterpret_cast<tenon_kernel>(code.entry);
   module.workspace_of = reinterpret_cast<tenon_workspace>(code.workspace);
   module.keep_alive = std::move(code.keep_alive);
+}
+
+}  // namespace
+
+Module load_kernel(const KernelObject& object, const Target& target) {
+  Module module = object.module;
+  if (is_opencl_source(object.bytes))
+    module.device = load_opencl(object.bytes);
+  else
+    load_machine_code(object, target, module);
   size_t next = 0;
   for (Parameter& p : module.parameters)
     if (!p.layout.empty())

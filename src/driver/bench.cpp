@@ -120,7 +120,8 @@ std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& sch
   }
   ThreadPool pool(options.threads);
   double peak = options.peak_gflops;
-  if (peak == 0 && task.flops > 0) peak = measure_fma_gflops(task.target, options.threads, 0.5);
+  if (peak == 0 && task.flops > 0 && !task.target.is_gpu())
+    peak = measure_fma_gflops(task.target, options.threads, 0.5);
 
   const std::vector<Array> arguments = sample_arguments(task, kInputSeed);
   const Kernel plain = compile_or_keep(task, Trace{}, options.threads);

@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <functional>
 
 #include "interp/interp.h"
@@ -41,6 +42,7 @@ struct Frame {
     int slot;
   };
   std::vector<ActiveLoop> loops;
+  std::deque<Stmt> kept;  // statements that were made while compiling
   const Stmt* statement = nullptr;
 
   /// Throws InternalError: the rule broken, the statement and the values of the loops around it.

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "interp/compile_expr.h"
+#include "interp/lockstep.h"
 
 namespace tenon {
 namespace {
@@ -113,6 +114,7 @@ class StmtCompiler {
   }
 
   StmtCode node(const For& n, const Stmt&) {
+    if (is_thread(n.mark) && !lockstep_ && has_barrier(n.body)) return block(n);
     ScalarFn min = exprs_.scalar(n.min), extent = exprs_.scalar(n.extent);
     exprs_.bind(n.var);
     int slot = exprs_.slot(n.var);
@@ -237,11 +239,140 @@ class StmtCompiler {
   }
 
   StmtCode node(const Barrier&, const Stmt&) {
-    return [](Frame&) {};  // one thread runs everything in order
+    return [](Frame&) {};  // one thread alone waits for nobody
   }
   StmtCode node(const PrefetchLine&, const Stmt&) {
     return [](Frame&) {};
   }
+
+  /// The threads of a block, in lockstep from barrier to barrier.
+  StmtCode block(const For& outermost) {
+    std::vector<ScalarFn> extents;
+    std::vector<size_t> slots;
+    const For* inner = &outermost;
+    for (;;) {
+      extents.push_back(exprs_.scalar(inner->extent));
+      exprs_.bind(inner->var);
+      slots.push_back(static_cast<size_t>(exprs_.slot(inner->var)));
+      const For* next = inner->body.as<For>();
+      if (!next || !is_thread(next->mark)) break;
+      inner = next;
+    }
+    const auto lock = std::make_shared<Lockstep>(outermost, slots);
+    lockstep_ = lock;
+    StmtCode body = together(inner->body);
+    lockstep_ = nullptr;
+    return [=](Frame& f) {
+      std::vector<int64_t> counts;
+      for (const ScalarFn& extent : extents) counts.push_back(extent(f).i);
+      lock->start(f, counts);
+      body(f);
+      lock->finish(f);
+    };
+  }
+
+  /// A statement that all threads run: those round barriers once for all of them, the others thread
+  /// by thread.
+  StmtCode together(const Stmt& s) {
+    const std::shared_ptr<Lockstep> lock = lockstep_;
+    if (!has_barrier(s)) {
+      StmtCode code = compile(s);
+      return [=](Frame& f) { lock->for_each_thread(f, [&](Frame& g, int64_t) { code(g); }); };
+    }
+    if (s.as<Barrier>()) return [=](Frame& f) { lock->barrier(f); };
+    if (const Seq* n = s.as<Seq>()) return in_order(segments(*n));
+    if (const For* n = s.as<For>()) return uniform_loop(*n);
+    if (const If* n = s.as<If>()) return uniform_branch(*n, s);
+    if (const LetStmt* n = s.as<LetStmt>()) {
+      ExprCode value = exprs_.compile(n->value);
+      exprs_.bind(n->var);
+      auto at = static_cast<size_t>(exprs_.slot(n->var));
+      StmtCode body = together(n->body);
+      return [=, lanes = n->var.type().lanes](Frame& f) {
+        lock->push_let(f, at, lanes, value);
+        body(f);
+        lock->pop_let();
+      };
+    }
+    const Allocate* n = s.as<Allocate>();
+    TENON_CHECK(n, "interpreter: a barrier inside a statement that cannot hold one");
+    std::vector<ScalarFn> extents = exprs_.scalars(n->buffer->shape);
+    size_t id = exprs_.open_buffer(n->buffer);
+    StmtCode body = together(n->body);
+    exprs_.close_buffer(n->buffer);
+    return [=](Frame& f) {
+      lock->push_buffer(f, id, extents);
+      body(f);
+      lock->pop_buffer();
+    };
+  }
+
+  /// Runs of statements without a barrier stay together: one thread does all of a run.
+  std::vector<StmtCode> segments(const Seq& n) {
+    std::vector<StmtCode> parts;
+    std::vector<Stmt> run;
+    const auto flush = [&] {
+      if (!run.empty()) parts.push_back(together(keep(seq(run))));
+      run.clear();
+    };
+    for (const Stmt& part : n.stmts) {
+      if (!has_barrier(part)) {
+        run.push_back(part);
+        continue;
+      }
+      flush();
+      parts.push_back(together(part));
+    }
+    flush();
+    return parts;
+  }
+
+  StmtCode uniform_loop(const For& n) {
+    const std::shared_ptr<Lockstep> lock = lockstep_;
+    ScalarFn min = exprs_.scalar(n.min), extent = exprs_.scalar(n.extent);
+    exprs_.bind(n.var);
+    int slot = exprs_.slot(n.var);
+    StmtCode body = together(n.body);
+    return [=, loop = &n](Frame& f) {
+      const int64_t low = lock->uniform(f, min, "the start of a loop"),
+                    count = lock->uniform(f, extent, "the length of a loop");
+      f.loops.push_back({loop, slot});
+      for (int64_t k = 0; k < count; ++k) {
+        f.slots[static_cast<size_t>(slot)] = int_value(low + k);
+        body(f);
+      }
+      f.loops.pop_back();
+    };
+  }
+
+  StmtCode uniform_branch(const If& n, const Stmt& s) {
+    const std::shared_ptr<Lockstep> lock = lockstep_;
+    ScalarFn condition = exprs_.scalar(n.condition);
+    StmtCode yes = together(n.then_case),
+             no = n.else_case.defined() ? together(n.else_case) : StmtCode();
+    return [=, &s](Frame& f) {
+      f.statement = &s;
+      if (lock->uniform(f, condition, "a condition"))
+        yes(f);
+      else if (no)
+        no(f);
+    };
+  }
+
+  static bool has_barrier(const Stmt& s) {
+    bool found = false;
+    walk(
+        s,
+        [&](const Stmt& x) {
+          found = found || x.as<Barrier>();
+          return !found;
+        },
+        nullptr);
+    return found;
+  }
+
+  /// Statements made here live as long as the code that points to them.
+  const Stmt& keep(Stmt s) { return frame_.kept.emplace_back(std::move(s)); }
 
   struct StageCode {
     std::vector<std::pair<size_t, ScalarFn>> axes;
@@ -308,6 +439,7 @@ class StmtCompiler {
   Frame& frame_;
   ExprCompiler exprs_;
   const Program& program_;
+  std::shared_ptr<Lockstep> lockstep_;                        // inside a block with barriers
   std::unordered_map<const void*, std::vector<Stmt>> inits_;  // by the For or Stage they run before
 };
 

@@ -33,6 +33,7 @@ std::optional<RaceLog::Parting> RaceLog::parting(NodeId before) const {
     b = node(b).parent;
   }
   if (node(a).entry != node(b).entry) return std::nullopt;  // one loop after the other
+  if (node(a).iteration == node(b).iteration) return std::nullopt;  // one thread, resumed
   return Parting{node(a).entry, node(a).iteration, node(b).iteration};
 }
 

@@ -181,6 +181,21 @@ class Verifier {
     if (fresh) vars_.erase(v.get());
   }
 
+  /// Kernels: block loops outermost, thread loops directly inside them, an axis once.
+  void check_bound(const For& loop) {
+    if (!is_bound(loop.mark)) return;
+    for (const For* outer : loops_) {
+      need(outer->mark != loop.mark, [&] {
+        return fmt::format("loops {} and {} are both bound to {}", outer->var.name(),
+                           loop.var.name(), name(loop.mark));
+      });
+      need(is_block(outer->mark) || (is_thread(loop.mark) && is_thread(outer->mark)), [&] {
+        return fmt::format("{} loop {} lies inside loop {}", name(loop.mark), loop.var.name(),
+                           outer->var.name());
+      });
+    }
+  }
+
   void rule(const For& loop) {
     check_expr(loop.min);
     check_expr(loop.extent);
@@ -206,6 +221,7 @@ class Verifier {
                                 [](const For* l) { return l->mark == LoopMark::parallel; });
       need(loop.mark != LoopMark::parallel || !nested,
            [&] { return fmt::format("parallel loop {} lies inside a parallel loop", name); });
+      check_bound(loop);
       need(loop.mark != LoopMark::unroll || as_int(loop.extent).has_value(),
            [&] { return fmt::format("unrolled loop {} has no constant extent", name); });
     }

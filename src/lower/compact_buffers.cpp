@@ -89,11 +89,14 @@ Compacted compact(const Buffer& buffer, const BufferUse& use, const Target& targ
 
 class Compactor {
  public:
-  Compactor(const Program& program, const Target& target)
-      : name_(program.name), target_(target), simplifier_(simplifier_for(program.body)) {}
+  Compactor(const Program& program, const Target& target, Memory which)
+      : name_(program.name),
+        target_(target),
+        which_(which),
+        simplifier_(simplifier_for(program.body)) {}
 
   Stmt stmt(const Stmt& s) {
-    if (const Allocate* n = s.as<Allocate>()) {
+    if (const Allocate* n = s.as<Allocate>(); n && concerns(n->buffer->scope)) {
       const BufferUse use = touched(n->buffer, n->body, simplifier_);
       const Compacted small = compact(n->buffer, use, target_, name_);
       twins_.emplace(n->buffer, small);
@@ -109,6 +112,11 @@ class Compactor {
   }
 
  private:
+  bool concerns(Scope scope) const {
+    const bool own = scope == Scope::local || scope == Scope::reg;
+    return which_ == Memory::all || own == (which_ == Memory::of_thread);
+  }
+
   Expr expr(const Expr& e) {
     return rewrite(e, [&](const Expr& x) {
       const Load* n = x.as<Load>();
@@ -125,6 +133,7 @@ class Compactor {
 
   std::string name_;
   const Target& target_;
+  Memory which_;
   Simplifier simplifier_;
   std::unordered_map<Buffer, Compacted, BufferHash> twins_;
 };
@@ -143,12 +152,14 @@ Stmt unroll_register_loops(const Stmt& body, const std::string& where) {
       [&](const Stmt& s) {
         const For* n = s.as<For>();
         if (!n || !picks.count(n->var.get()) || makes_lanes(n->mark)) return s;
-        if (!as_int(n->extent) || n->mark == LoopMark::parallel) {
+        if (!as_int(n->extent) || n->mark == LoopMark::parallel || is_bound(n->mark)) {
           throw UserError(fmt::format(
               "lower error in {}: loop \"{}\" picks elements of a register buffer, so it must be "
               "unrolled, but {}\n  try: move the buffer inside this loop",
               where, n->var.name(),
-              n->mark == LoopMark::parallel ? "it is parallel" : "its extent is not constant"));
+              is_bound(n->mark)               ? fmt::format("it is bound to {}", name(n->mark))
+              : n->mark == LoopMark::parallel ? "it is parallel"
+                                              : "its extent is not constant"));
         }
         For copy = *n;
         copy.mark = LoopMark::unroll;
@@ -159,10 +170,11 @@ Stmt unroll_register_loops(const Stmt& body, const std::string& where) {
 
 }  // namespace
 
-Program compact_buffers(const Program& program, const Target& target) {
+Program compact_buffers(const Program& program, const Target& target, Memory which) {
   Program out = program;
   if (!program.body.defined()) return out;
-  out.body = unroll_register_loops(Compactor(program, target).stmt(program.body), program.name);
+  out.body = Compactor(program, target, which).stmt(program.body);
+  if (which != Memory::of_block) out.body = unroll_register_loops(out.body, program.name);
   return out;
 }
 

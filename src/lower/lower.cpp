@@ -35,9 +35,17 @@ Program lower(const Program& loop_tree, const Target& target, const LowerOptions
   Passes passes(loop_tree, options);
   passes.run("expand_inits", expand_inits);
   passes.run("lower_stages", lower_stages);
-  passes.run("compact_buffers", [&](const Program& p) { return compact_buffers(p, target); });
-  passes.run("issue_prefetches", issue_prefetches);
-  passes.run("double_buffers", double_buffers);
+  if (target.is_gpu()) {
+    passes.run("compact_block_buffers",
+               [&](const Program& p) { return compact_buffers(p, target, Memory::of_block); });
+    passes.run("bind_threads", bind_threads);
+    passes.run("compact_thread_buffers",
+               [&](const Program& p) { return compact_buffers(p, target, Memory::of_thread); });
+  } else {
+    passes.run("compact_buffers", [&](const Program& p) { return compact_buffers(p, target); });
+    passes.run("issue_prefetches", issue_prefetches);
+    passes.run("double_buffers", double_buffers);
+  }
   passes.run("partition_loops",
              [&](const Program& p) { return partition_loops(p, options.max_statements); });
   passes.run("flatten_buffers", flatten_buffers);

@@ -302,7 +302,8 @@ Stmt Partitioner::loop(const For& n, bool selects) {
   }
   const Interval range{*low, *low + *extent - 1};
   simplifier_.set_range(n.var, range);
-  if (n.notes.count(std::string(kNoPartitionNote))) {
+  // Blocks and threads keep their guards: barriers stand among them.
+  if (n.notes.count(std::string(kNoPartitionNote)) || is_bound(n.mark)) {
     For out = n;
     out.body = stmt(n.body, selects);
     return out.body.defined() ? make_stmt(std::move(out)) : Stmt();

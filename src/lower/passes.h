@@ -27,6 +27,9 @@ Program expand_inits(const Program& program);
 ///       k] C[i] += A[i, k]
 Program lower_stages(const Program& program);
 
+/// Which buffers compact_buffers() looks at: a thread's own ones must wait for bind_threads().
+enum class Memory : uint8_t { all, of_block, of_thread };
+
 /// Shrinks each allocated buffer to the box that is touched inside its Allocate; indices become
 /// relative to the box. In a register buffer the dimension that vectorised loops run along goes
 /// last and is padded to whole vectors. UserError for a register buffer of unknown size or above
@@ -35,7 +38,22 @@ Program lower_stages(const Program& program);
 ///     allocate T[1000] register                       allocate T[6, 64] register
 ///       for i.i in 0..6   for j.i in 0..50      ->      for i.i in 0..6   for j.i in 0..50
 ///         T[i.o*6 + i.i, j.o*50 + j.i] = ..               T[i.i, j.i] = ..
-Program compact_buffers(const Program& program, const Target& target);
+Program compact_buffers(const Program& program, const Target& target, Memory which = Memory::all);
+
+/// For GPUs: each nest at the root becomes code that all threads of a block run. Thread loops go
+/// outermost, inside the block loops, with the largest extent that a stage has; the leaves are
+/// guarded where threads are spare; memory of the block is allocated outside them. A barrier stands
+/// where a thread may read or overwrite what another has touched since the last one, never under a
+/// condition that differs between threads. UserError where a barrier could not be reached by all.
+///
+///     for b in 0..4  block_x                for b in 0..4  block_x
+///       allocate S[18] shared                 allocate S[18] shared
+///       for t in 0..18  thread_x                for thread_x in 0..18  thread_x
+///         S[t] = A[b*16 + t]          ->          S[thread_x] = A[b*16 + thread_x]
+///       for t in 0..16  thread_x                  barrier
+///         C[b*16 + t] = S[t] + S[t + 2]           if thread_x < 16
+///                                                   C[b*16 + thread_x] = ...
+Program bind_threads(const Program& program);
 
 /// Carries out the notes prefetch(B)=d: at the top of the loop's body, inside the buffers that it
 /// allocates, each cache line is prefetched of the box of B that the body touches d iterations

@@ -10,6 +10,7 @@ namespace {
 
 // for x: if a && b(x): S   ->   if a: for x: if b(x): S
 Stmt hoist_condition(For loop) {
+  if (is_bound(loop.mark)) return make_stmt(std::move(loop));  // kernels keep their shape
   const If* branch = loop.body.as<If>();
   if (!branch || branch->else_case.defined()) return make_stmt(std::move(loop));
   std::vector<Expr> outer, inner;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "schedule/gpu_template.h"
 #include "schedule/tree.h"
 
 namespace tenon {
@@ -185,10 +186,19 @@ class NestScheduler {
   std::string row_, vector_;
 };
 
+void spread_over_blocks(Schedule& s, Knobs& knobs) {
+  const std::vector<std::string> stages = s.stages();
+  std::vector<int64_t> threads;
+  for (const std::string& name : stages)
+    threads.push_back(knobs.pick(name + ".threads", {16, 32, 64, 128, 256}, 64));
+  for (size_t n = 0; n < stages.size(); ++n) bind_nest(s, stages[n], threads[n]);
+}
+
 }  // namespace
 
 void generic_template(Schedule& s, Knobs& knobs) {
   inline_maps(s);
+  if (s.target().is_gpu()) return spread_over_blocks(s, knobs);
   std::vector<NestPlan> plans;
   for (const std::string& name : s.stages()) {
     const StagePath path = find_stage(s.program(), name);

@@ -97,6 +97,15 @@ void read_limits(const nlohmann::json& j, Target& t) {
     throw UserError("target: a GPU has limits along three axes");
 }
 
+bool has_opencl_device(const std::string& name) {
+  try {
+    for (const OpenclDevice& d : probe_opencl())
+      if (d.name == name) return true;
+  } catch (const DeviceError&) {  // no OpenCL at all
+  }
+  return false;
+}
+
 std::string architecture(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void check_numbers(const Target& t) {
@@ -122,6 +131,7 @@ bool Target::has_feature(std::string_view feature) const {
 }
 
 bool Target::runs_on(const Target& host) const {
+  if (is_gpu()) return has_opencl_device(cpu);
   return architecture(name) == architecture(host.name) && includes_all(host.features, features);
 }
 

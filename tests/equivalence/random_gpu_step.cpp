@@ -22,6 +22,9 @@ ThreadAxis random_axis(bool block, Rng& rng) {
 Primitive random_bind(const StagePath& path, Rng& rng) {
   const std::string& stage = path.stage->name;
   if (path.loops.empty()) return Bind{stage, "i", random_axis(false, rng)};
+  for (size_t n = 0; n + 1 < path.loops.size(); ++n)  // often refused: lanes are no threads
+    if (makes_lanes(path.loops[n]->mark) && rng.chance(0.5))
+      return Bind{stage, path.loops[n + 1]->var.name(), random_axis(false, rng)};
   size_t bound = 0;
   while (bound < path.loops.size() && is_block(path.loops[bound]->mark)) ++bound;
   if (bound + 1 < path.loops.size() && rng.chance(0.4))

@@ -54,7 +54,8 @@ std::string beyond_limits(const Program& tree) {
 std::string unless_registers(const UserError& e, bool* refused) {
   const std::string text = e.what();
   const bool expected = text.find("register") != std::string::npos ||
-                        text.find("cannot be tensorized") != std::string::npos;
+                        text.find("cannot be tensorized") != std::string::npos ||
+                        text.rfind("code generation of", 0) == 0;  // the limits of a GPU
   if (!expected) return text;
   if (refused) *refused = true;
   return "";

@@ -1,5 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include <tenon/ir/ops.h>
+#include <tenon/schedule/schedule.h>
+
 #include "golden.h"
 #include "lower/lower.h"
 #include "tests/unit/lower/trees.h"
@@ -18,6 +21,21 @@ std::string before_and_after(const Program& tree) {
 
 TEST_CASE("golden: a 6x64 register tile with tails in all three axes") {
   check_golden("lower/matmul_6x64.txt", before_and_after(matmul_tree({100, 1000, 77, 6, 64, 8})));
+}
+
+TEST_CASE("golden: a stencil on blocks of threads, its input staged in shared memory") {
+  const Tensor x = input("X", f32, {34});
+  const Axis i("i", 30);
+  const Tensor c = compute("C", {i}, x(i) + x(Expr(i) + int_imm(2)) + x(Expr(i) + int_imm(4)));
+  Schedule s(make_program("stencil", {c}), Target::generic_gpu());
+  auto [io, ii] = s.split(i, 16);
+  auto [pair, one] = s.split(ii, 2);
+  s.bind(io, ThreadAxis::block_x);
+  s.cache_read("X", io, {.scope = Scope::shared});
+  s["C"].bind(pair, ThreadAxis::thread_x);
+  s["X.cache"].bind(s["X.cache"].loops().back(), ThreadAxis::thread_x);
+  check_golden("lower/blocks_and_threads.txt",
+               s.print() + "\n" + print(lower(s.program(), s.target())));
 }
 
 TEST_CASE("golden: padding taken apart over unrolled and vectorised tiles") {

@@ -7,7 +7,7 @@ namespace tenon {
 
 /// Machine code of one kernel, not yet loaded into a process.
 struct KernelObject {
-  std::string bytes;   ///< an ELF object file
+  std::string bytes;   ///< an ELF object file, or OpenCL C for a GPU
   std::string symbol;  ///< its entry
   /// The workspace depends on the symbolic extents: the code has a function that says how much.
   bool symbolic_workspace = false;
@@ -54,7 +54,7 @@ class Kernel {
 
   std::string loops() const;     ///< the scheduled loop tree as text
   std::string ir() const;        ///< flat code
-  std::string source() const;    ///< LLVM IR
+  std::string source() const;    ///< LLVM IR, or OpenCL C
   std::string assembly() const;  ///< of the target's processor
 
  private:

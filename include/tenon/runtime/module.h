@@ -54,16 +54,36 @@ struct Parameter {
   std::vector<size_t> in_place = {};
 };
 
+/// An argument in this process's memory.
+struct DeviceArgument {
+  void* data = nullptr;
+  int64_t bytes = 0;
+  bool is_output = false;
+};
+
+/// Code that runs elsewhere than on this process's processor.
+class DeviceCode {
+ public:
+  virtual ~DeviceCode() = default;
+  /// Runs it on the arguments, one a parameter; the outputs are there when it returns. Calls at the
+  /// same time wait for each other. DeviceError with the driver's word for what it refuses.
+  virtual void run(std::span<const DeviceArgument> arguments) = 0;
+};
+
 /// A compiled kernel ready to be called. Plain data; copies share the code.
 struct Module {
-  std::string name;  ///< for messages
-  tenon_kernel entry = nullptr;
-  std::shared_ptr<void> keep_alive;  ///< the code
-  int64_t workspace_bytes = 0;       ///< once a call
+  std::string name;                    ///< for messages
+  tenon_kernel entry = nullptr;        ///< null where `device` runs it
+  std::shared_ptr<DeviceCode> device;  ///< null for code of this processor
+  std::shared_ptr<void> keep_alive;    ///< the code
+  int64_t workspace_bytes = 0;         ///< once a call
   int64_t workspace_bytes_per_worker = 0;
   tenon_workspace workspace_of = nullptr;  ///< where the bytes depend on the symbols: the code says
   std::vector<Parameter> parameters;       ///< inputs, then outputs
   std::vector<Symbol> symbols;
+
+  /// Bytes of parameter `k` at these values of the symbols.
+  int64_t bytes_of(size_t k, const int64_t* dims) const;
 
   /// Bytes of workspace of a call with these values of the symbols.
   int64_t workspace_total(int workers, const int64_t* dims = nullptr) const {

@@ -31,4 +31,11 @@ std::vector<std::string> fuse_epilogue(Schedule& s, const Loop& tile_loop);
 /// innermost reductions included).
 void generic_template(Schedule& s, Knobs& knobs);
 
+/// For GPUs and programs whose anchor is a reduction of two or more spatial axes: each block
+/// computes a tile of the last two, each thread some elements of it in registers, from strips of
+/// the inputs that the block stages in shared memory. Everything else as generic_template.
+void gpu_tile_template(Schedule& s, Knobs& knobs);
+/// Is the anchor such a reduction?
+bool has_gpu_tile(const Program& program);
+
 }  // namespace tenon

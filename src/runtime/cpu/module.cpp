@@ -147,8 +147,26 @@ std::vector<int64_t> check_arguments(const Module& module, std::span<const Array
   return dims;
 }
 
+int64_t Module::bytes_of(size_t k, const int64_t* dims) const {
+  int64_t bytes = byte_size(parameters[k].dtype);
+  for (const Extent& e : parameters[k].shape) bytes *= e.symbol < 0 ? e.value : e.value + e.factor * dims[e.symbol];
+  return bytes;
+}
+
+namespace {
+
+void call_device(const Module& module, void* const* arguments, const int64_t* dims) {
+  std::vector<DeviceArgument> all;
+  for (size_t k = 0; k < module.parameters.size(); ++k)
+    all.push_back({arguments[k], module.bytes_of(k, dims), module.parameters[k].is_output});
+  module.device->run(all);
+}
+
+}  // namespace
+
 void call_unchecked(const Module& module, void* const* arguments, const int64_t* dims,
                     ThreadPool& pool, Workspace& workspace) {
+  if (module.device) return call_device(module, arguments, dims);
   const ThreadPool::Busy busy(
       pool);  // a kernel may start several loops: workers stay awake between them
   void* const scratch = workspace.reserve(module.workspace_total(pool.workers(), dims));
@@ -160,7 +178,7 @@ void call_unchecked(const Module& module, void* const* arguments, const int64_t*
 void call(const Module& module, std::span<const Array> arguments, ThreadPool& pool,
           Workspace& workspace) {
   const std::vector<int64_t> dims = check_arguments(module, arguments);
-  TENON_CHECK(module.entry != nullptr, "module {} has no code", module.name);
+  TENON_CHECK(module.entry || module.device, "module {} has no code", module.name);
   std::vector<void*> pointers;
   for (const Array& a : arguments) pointers.push_back(a.raw());
   call_unchecked(module, pointers.data(), dims.empty() ? nullptr : dims.data(), pool, workspace);

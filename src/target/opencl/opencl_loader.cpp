@@ -46,6 +46,8 @@ OpenclFunctions load() {
   take(library, "clCreateBuffer", f.clCreateBuffer);
   take(library, "clEnqueueWriteBuffer", f.clEnqueueWriteBuffer);
   take(library, "clEnqueueReadBuffer", f.clEnqueueReadBuffer);
+  take(library, "clEnqueueMapBuffer", f.clEnqueueMapBuffer);
+  take(library, "clEnqueueUnmapMemObject", f.clEnqueueUnmapMemObject);
   take(library, "clEnqueueNDRangeKernel", f.clEnqueueNDRangeKernel);
   take(library, "clFinish", f.clFinish);
   take(library, "clReleaseKernel", f.clReleaseKernel);

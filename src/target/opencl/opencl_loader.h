@@ -24,6 +24,8 @@ struct OpenclFunctions {
   decltype(&::clCreateBuffer) clCreateBuffer;
   decltype(&::clEnqueueWriteBuffer) clEnqueueWriteBuffer;
   decltype(&::clEnqueueReadBuffer) clEnqueueReadBuffer;
+  decltype(&::clEnqueueMapBuffer) clEnqueueMapBuffer;
+  decltype(&::clEnqueueUnmapMemObject) clEnqueueUnmapMemObject;
   decltype(&::clEnqueueNDRangeKernel) clEnqueueNDRangeKernel;
   decltype(&::clFinish) clFinish;
   decltype(&::clReleaseKernel) clReleaseKernel;

@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+#include <tenon/support/error.h>
+
+#include "codegen/text/emit.h"
+
+namespace tenon {
+namespace {
+
+bool has_load(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& part) {
+    found = found || part.as<Load>();
+    return !found;
+  });
+  return found;
+}
+
+bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<FloatImm>() || e.as<VarRef>(); }
+
+}  // namespace
+
+void TextEmitter::begin(const std::vector<Expr>& roots) {
+  uses_.clear();
+  memo_.clear();
+  alive_.clear();
+  for (const Expr& e : roots)
+    if (e.defined()) count(e);
+}
+
+void TextEmitter::count(const Expr& e) {
+  if (++uses_[e.get()] > 1) return;
+  map_children(e, [&](const Expr& c) {
+    if (c.defined()) count(c);
+    return c;
+  });
+}
+
+std::string TextEmitter::keep(DType t, const std::string& text) {
+  const std::string name = names_.fresh("T");
+  line(fmt::format("const {} {} = {};", value_type(d_, t), name, text));
+  return name;
+}
+
+/// A scalar used once stands where it is used; everything else gets a name.
+TextEmitter::Lanes TextEmitter::emit(const Expr& e) {
+  if (const auto found = memo_.find(e.get()); found != memo_.end()) return found->second;
+  Lanes lanes = std::visit([&](const auto& n) { return node(n, e); }, e.node().v);
+  const auto uses = uses_.find(e.get());
+  const bool named = uses == uses_.end() || uses->second > 1 || e.lanes() > 1;
+  const bool moves = e.as<Ramp>() || e.as<Broadcast>() || e.as<Shuffle>() || e.as<Let>();
+  if (named && !moves && !is_leaf(e))
+    for (std::string& lane : lanes) lane = keep(e.dtype(), lane);
+  memo_.emplace(e.get(), lanes);
+  return lanes;
+}
+
+TextEmitter::Lanes TextEmitter::node(const IntImm& n, const Expr& e) {
+  return {int_text(n.value, e.dtype())};
+}
+
+TextEmitter::Lanes TextEmitter::node(const FloatImm& n, const Expr& e) {
+  return {float_text(d_, n.value, e.dtype())};
+}
+
+TextEmitter::Lanes TextEmitter::node(const VarRef& n, const Expr&) {
+  const auto found = vars_.find(n.var);
+  TENON_CHECK(found != vars_.end(), "text code: variable \"{}\" is not bound", n.var.name());
+  return found->second;
+}
+
+TextEmitter::Lanes TextEmitter::node(const Binary& n, const Expr& e) {
+  const bool index = index_;
+  const Lanes a = emit(n.a), b = emit(n.b);
+  const DType t = n.a.dtype();
+  const std::optional<int64_t> divisor = as_int(n.b);
+  const bool floors = n.op == BinaryOp::floor_div || n.op == BinaryOp::floor_mod;
+  Lanes out;
+  for (size_t l = 0; l < static_cast<size_t>(e.lanes()); ++l)
+    out.push_back(floors && is_signed_int(t) && divisor && *divisor > 0
+                      ? h_.divide_by(n.op, t, a[l], *divisor)
+                  : index && t == i64 ? h_.index_op(n.op, a[l], b[l])
+                                      : h_.binary(n.op, t, a[l], b[l]));
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::emit_index(const Expr& e) {
+  const bool outer = index_;
+  index_ = !has_load(e);  // data wraps
+  Lanes out = emit(e);
+  index_ = outer;
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::node(const Unary& n, const Expr&) {
+  Lanes out = emit(n.a);
+  for (std::string& lane : out) lane = h_.unary(n.op, n.a.dtype(), lane);
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::node(const Select& n, const Expr& e) {
+  const Lanes c = emit(n.condition), yes = emit(n.yes), no = emit(n.no);
+  Lanes out;
+  for (size_t l = 0; l < static_cast<size_t>(e.lanes()); ++l)
+    out.push_back(fmt::format("({} ? {} : {})", c.size() == 1 ? c[0] : c[l], yes[l], no[l]));
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::node(const Cast& n, const Expr& e) {
+  Lanes out = emit(n.value);
+  for (std::string& lane : out) lane = h_.cast(e.dtype(), n.value.dtype(), lane);
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::node(const Bitcast& n, const Expr& e) {
+  Lanes out = emit(n.value);
+  for (std::string& lane : out) lane = h_.bitcast(e.dtype(), n.value.dtype(), lane);
+  return out;
+}
+
+/// A lane that is off reads nothing.
+TextEmitter::Lanes TextEmitter::node(const Load& n, const Expr& e) {
+  if (atomic_ && n.buffer.same_as(atomic_->buffer) &&
+      structural_equal(n.indices[0], atomic_->indices[0]))
+    return {current_};
+  const TextBuffer& b = where(n.buffer);
+  const DType t = n.buffer->dtype;
+  Lanes out;
+  if (b.registers) {
+    const Ramp* r = n.indices[0].as<Ramp>();
+    const int64_t first = constant_index(r ? r->base : n.indices[0]);
+    for (int l = 0; l < e.lanes(); ++l) out.push_back(fmt::format("{}_{}", b.name, first + l));
+  } else {
+    for (const std::string& index : emit_index(n.indices[0]))
+      out.push_back(h_.from_memory(t, element(n.buffer, index)));
+  }
+  if (!n.mask.defined()) return out;
+  const Lanes mask = emit(n.mask);
+  for (size_t l = 0; l < out.size(); ++l)
+    out[l] = fmt::format("({} ? {} : 0)", mask.size() == 1 ? mask[0] : mask[l], out[l]);
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::node(const Call& n, const Expr&) {
+  throw InternalError(fmt::format("text code: {} is still a call", name(n.fn)));
+}
+
+TextEmitter::Lanes TextEmitter::node(const Ramp& n, const Expr&) {
+  const std::string base = scalar(n.base);
+  const std::optional<int64_t> stride = as_int(n.stride);
+  const std::string step = stride ? "" : scalar(n.stride);
+  Lanes out;
+  for (int l = 0; l < n.lanes; ++l)
+    out.push_back(l == 0   ? base
+                  : stride ? fmt::format("({} + {}L)", base, *stride * l)
+                           : fmt::format("({} + {}L * {})", base, l, step));
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::node(const Broadcast& n, const Expr&) {
+  std::string one = scalar(n.value);
+  if (!is_leaf(n.value)) one = keep(n.value.dtype(), one);
+  return Lanes(static_cast<size_t>(n.lanes), one);
+}
+
+TextEmitter::Lanes TextEmitter::node(const Reduce&, const Expr& e) {
+  throw InternalError("text code: a reduction in flat code: " + print(e));
+}
+
+TextEmitter::Lanes TextEmitter::node(const Let& n, const Expr&) {
+  Lanes value = emit(n.value);
+  if (!is_leaf(n.value))
+    for (std::string& lane : value) lane = keep(n.value.dtype(), lane);
+  vars_[n.var] = value;
+  return emit(n.body);
+}
+
+TextEmitter::Lanes TextEmitter::node(const VectorReduce& n, const Expr& e) {
+  const Lanes parts = emit(n.value);
+  std::string out = parts[0];
+  for (size_t l = 1; l < parts.size(); ++l)
+    out = keep(e.dtype(), h_.binary(n.op, e.dtype(), out, parts[l]));
+  return {out};
+}
+
+TextEmitter::Lanes TextEmitter::node(const Shuffle& n, const Expr&) {
+  const Lanes from = emit(n.value);
+  Lanes out;
+  for (int l : n.lanes) out.push_back(from[static_cast<size_t>(l)]);
+  return out;
+}
+
+TextEmitter::Lanes TextEmitter::node(const IntrinsicCall& n, const Expr&) {
+  const Expr plain = expand_intrinsic(n);
+  alive_.push_back(plain);
+  count(plain);
+  return emit(plain);
+}
+
+}  // namespace tenon
