@@ -23,6 +23,7 @@ class Names {
   std::string bind(const Var& v) { return vars_[v.get()] = fresh(v.name(), used_vars_); }
   void unbind(const Var& v) {
     auto found = vars_.find(v.get());
+    if (found == vars_.end()) return;  // bound twice on one path: the verifier prints that too
     used_vars_.erase(std::find(used_vars_.begin(), used_vars_.end(), found->second));
     vars_.erase(found);
   }

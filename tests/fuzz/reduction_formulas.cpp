@@ -141,7 +141,7 @@ Outputs folds(FormulaDraw& d) {
   }
   options.start.clear();
   const auto extremes = tuple_combiner(
-      "extremes", {d.has_negative() ? d.number(-100) : d.number(0), d.number(0)},
+      "extremes", {max_combiner(d.type)->identity[0], d.number(0)},
       [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
         return std::vector<Expr>{max(a[0], b[0]), a[1] + b[1]};
       },

@@ -186,3 +186,20 @@ TEST_CASE("a combiner that is not built in prints its definition") {
   CHECK(text.find("combiner last(a0; b0) = (b0) identity (0)  ordered\n") != std::string::npos);
   CHECK(text.find("C[] last= k\n") != std::string::npos);
 }
+
+TEST_CASE("a program that binds a variable twice on one path is still printed") {
+  Buffer A("A", f32, {4});
+  Var i("i");
+  const Stmt store = make_stmt(Store{A, {i}, float_imm(0), {}});
+  const auto round = [&](Stmt body) {
+    For loop;
+    loop.var = i;
+    loop.min = int_imm(0);
+    loop.extent = int_imm(4);
+    loop.body = std::move(body);
+    return make_stmt(std::move(loop));
+  };
+  const Program twice{"twice", {{A, ParamRole::output}}, round(round(store))};
+  CHECK_THAT(print(twice), Catch::Contains("for i in 0..4"));
+  CHECK_THROWS_WITH(verify(twice, Form::LoopTree), Catch::Contains("bound twice on one path"));
+}
