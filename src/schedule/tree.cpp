@@ -40,9 +40,24 @@ StagePath find_stage(const Program& program, const std::string& stage) {
             did_you_mean(stage, known), stage);
 }
 
+namespace {
+
+/// Position of the loop printed as "i~2": the second one called "i" from the outside.
+std::optional<size_t> find_printed(const StagePath& path, const std::string& loop) {
+  const size_t tilde = loop.rfind('~');
+  if (tilde == std::string::npos) return std::nullopt;
+  std::optional<int64_t> number = parse_int(loop.substr(tilde + 1));
+  for (size_t n = 0; number && n < path.loops.size(); ++n)
+    if (path.loops[n]->var.name() == loop.substr(0, tilde) && --*number == 0) return n;
+  return std::nullopt;
+}
+
+}  // namespace
+
 size_t find_loop(const StagePath& path, const std::string& loop) {
   for (size_t n = path.loops.size(); n-- > 0;)
     if (path.loops[n]->var.name() == loop) return n;
+  if (const std::optional<size_t> printed = find_printed(path, loop)) return *printed;
   std::vector<std::string> known;
   for (const For* l : path.loops) known.push_back(l->var.name());
   const std::string exist =

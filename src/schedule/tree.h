@@ -18,7 +18,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 /// The stage of that name with the loops around it; the pointers live as long as the program.
 StagePath find_stage(const Program& program, const std::string& stage);
-/// Position in path.loops of the innermost loop of that name.
+/// Position in path.loops of the innermost loop of that name, or of the loop printed so ("i~2").
 size_t find_loop(const StagePath& path, const std::string& loop);
 
 std::string full_name(const StagePath& path, size_t loop);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/field_text.h"
 #include "schedule/mark.h"
 #include "schedule/place.h"
 
@@ -72,9 +73,11 @@ Program Vectorize::apply(const Program& program, const Target& target) const {
   const std::string mark = full_name(path, at);
   check_unmarked(path, at, LoopMark::vectorize);
   if (is_vectorized(&l)) return program;
-  if (tail == Tail::guard)
+  if (tail != Tail::exact && tail != Tail::mask)
     refuse(Rule::vectorize_tail_word,
-           "tail guard is for split; vectorize has no rest (exact) or masks it (mask)", {}, mark);
+           fmt::format("tail {} is for split; vectorize has no rest (exact) or masks it (mask)",
+                       name(tail)),
+           {}, mark);
   const std::optional<int64_t> n = extent_of(l);
   if (!n)
     refuse(Rule::vectorize_symbolic,

@@ -124,6 +124,18 @@ TEST_CASE("the parts of rfactor move into a loop of the reduction, and the reduc
   }
 }
 
+TEST_CASE("loops of one name are told apart as they are printed") {
+  Matmul m(6, 7, 19, i32);
+  Schedule s(m.program(), wide_target());
+  s.split("k", 4);
+  s.rfactor("k.i");
+  s["C.rf"].compute_at("C", "i");
+  s["C.rf"].unroll("i~2");
+  CHECK_THAT(s.print(),
+             Catch::Contains("for i~2 in 0..1  unroll") && Catch::Contains("for i in 0..6\n"));
+  CHECK_THROWS_WITH(s["C.rf"].unroll("i~3"), Catch::Contains("has no loop \"i~3\""));
+}
+
 TEST_CASE("a shifted tile writes every element and reads nothing outside") {
   for (int64_t n = 8; n <= 24; ++n) {
     const Tensor x = input("X", i32, {n});
