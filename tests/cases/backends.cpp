@@ -1,6 +1,10 @@
 #include "backends.h"
 
 #include <tenon/compile/compile.h>
+#include <tenon/support/error.h>
+
+#include <iostream>
+#include <optional>
 
 #include "interp/interp.h"
 #include "lower/lower.h"
@@ -50,7 +54,21 @@ std::vector<Backend> make_backends() {
   return all;
 }
 
+std::optional<Backend> make_opencl() {
+  try {
+    return machine("opencl", Target::opencl(), false);
+  } catch (const DeviceError& e) {
+    std::cout << "not on OpenCL: " << e.what() << "\n";
+    return std::nullopt;
+  }
+}
+
 }  // namespace
+
+const Backend* opencl_backend() {
+  static const std::optional<Backend> device = make_opencl();
+  return device ? &*device : nullptr;
+}
 
 const Target& host_target() {
   static const Target host = Target::host();

@@ -258,6 +258,17 @@ std::vector<std::string> loops_of(const Schedule& s, const std::string& stage, b
   return out;
 }
 
+/// The default schedule for a GPU; in each case only the first few works, since drivers are slow.
+void check_opencl(const Work& work, const std::string& label) {
+  constexpr int kWorks = 6;
+  static std::map<std::string, int> done;  // by case
+  const Backend* device = work.dims.empty() ? opencl_backend() : nullptr;
+  if (!device || ++done[Catch::getResultCapture().getCurrentTestName()] > kWorks) return;
+  check_on(*device, work, label + ", default", [&](Schedule& s) {
+    replay_on(s, default_schedule(task_of(work, device->target)).trace());
+  });
+}
+
 }  // namespace
 
 void check(const Work& work, const std::string& label, const Steps& steps,
@@ -281,6 +292,7 @@ void check_schedules(const Work& work, const std::string& label) {
   check(work, label + ", unroll", unroll_inner);
   check_tuned(work, label + ", tuned");
   if (work.random_schedules) check_random(work, label);
+  check_opencl(work, label);
 }
 
 void refused(const std::vector<Tensor>& outputs, const std::string& label, const Steps& steps,
