@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "schedule/alternatives.h"
 #include "schedule/tree.h"
 
 namespace tenon {
@@ -62,7 +63,7 @@ LoopRef::LoopRef(std::string_view text) : name(text) {
 }
 
 Schedule::Schedule(Program program, Target target)
-    : program_(std::move(program)), target_(std::move(target)) {
+    : program_(std::move(program)), first_(program_), target_(std::move(target)) {
   const std::vector<std::string> all = stages();
   if (all.size() == 1) only_stage_ = all[0];
 }
@@ -129,6 +130,10 @@ std::string Schedule::message(const Primitive& primitive, const Refusal& refusal
                : fmt::format("  loop \"{}\" {}\n", refusal.missing.substr(colon + 1), fate->second);
   }
   out += indented(refusal.hint, "  try: ");
+  const auto rule = std::find_if(rules().begin(), rules().end(),
+                                 [&](const RuleInfo& r) { return r.id == refusal.id; });
+  if (rule != rules().end() && rule->kind != RuleKind::usage)
+    out += alternatives_text(alternatives(program_, target_, primitive));
   const std::string tree = tenon::print(program_, {.mark_loop = refusal.loop});
   return out + indented(excerpt(tree), refusal.loop.empty() ? "  " : " ");
 }

@@ -142,6 +142,13 @@ class Schedule : public ScheduleSteps<Schedule> {
   const Trace& trace() const { return trace_; }
   /// The program's text.
   std::string print() const;
+  /// What one iteration of a loop reads and writes: for each buffer the box that it touches, its
+  /// bytes, and the whole. Boxes are bounds: a guarded rest may touch less. ScheduleError for a loop
+  /// that does not exist.
+  std::string explain(const LoopRef& loop) const;
+  /// How the loop tree after `to` steps differs from that after `from` steps (0: unscheduled), line
+  /// by line: "+ " added, "- " removed, "  " both. ScheduleError for more steps than there are.
+  std::string diff(size_t from, size_t to) const;
 
   /// ScheduleError with the nearest names when there is no such stage.
   StageSteps operator[](const StageRef& stage);
@@ -162,6 +169,7 @@ class Schedule : public ScheduleSteps<Schedule> {
   void remember(const Primitive& primitive, const Program& before);
 
   Program program_;
+  Program first_;  // before all steps
   Target target_;
   Trace trace_;
   std::string only_stage_;  // the stage that methods of the schedule itself speak of; empty: there
