@@ -50,12 +50,15 @@ std::optional<std::vector<Stretch>> box_of(const Buffer& b, const Stmt& body,
   std::vector<Stretch> out;
   for (size_t d = 0; d < use.sides.size(); ++d) {
     const auto& side = use.sides[d];
+    const Expr start = side ? to_expr(side->base + Affine::of(side->low)) : Expr();
+    if (start.defined() && !has_load(start)) {
+      out.push_back({start, side->high - side->low + 1});
+      continue;
+    }
+    // An index that data decides is not known ahead: its own data may end before.
     const auto whole = as_int(b->shape[d]);
-    if (!side && !whole) return std::nullopt;
-    if (side)
-      out.push_back({to_expr(side->base + Affine::of(side->low)), side->high - side->low + 1});
-    else
-      out.push_back({int_imm(0), *whole});
+    if (!whole) return std::nullopt;
+    out.push_back({int_imm(0), *whole});
   }
   return out;
 }

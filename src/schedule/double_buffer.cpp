@@ -40,18 +40,20 @@ class DoubleBuffered {
     const auto found = std::find_if(body_.allocated.begin(), body_.allocated.end(),
                                     [&](const Buffer& b) { return b->name == name; });
     if (found == body_.allocated.end())
-      return fail(Rule::double_buffer_place, name,
-                  fmt::format("{} is not allocated in the body of loop \"{}\"", name, where()),
-                  "cache_read or compute_at at that loop, then double_buffer");
+      return refuse(Rule::double_buffer_place,
+                    cannot(name, fmt::format("{} is not allocated in the body of loop \"{}\"", name,
+                                             where())),
+                    "cache_read or compute_at at that loop, then double_buffer", mark_);
     const Buffer& buffer = *found;
     if (buffer->scope == Scope::reg)
-      fail(Rule::double_buffer_register, name, fmt::format("{} is in registers", name),
-           "registers need no second copy");
+      refuse(Rule::double_buffer_register, cannot(name, fmt::format("{} is in registers", name)),
+             "registers need no second copy", mark_);
     if (loop_.mark != LoopMark::serial)
-      fail(Rule::double_buffer_serial, name,
-           fmt::format("loop \"{}\" is {}, and its iterations hand the copies on in order", where(),
-                       tenon::name(loop_.mark)),
-           "a serial loop");
+      refuse(Rule::double_buffer_serial,
+             cannot(name,
+                    fmt::format("loop \"{}\" is {}, and its iterations hand the copies on in order",
+                                where(), tenon::name(loop_.mark))),
+             "a serial loop", mark_);
     check_parts(buffer);
   }
 
@@ -70,17 +72,21 @@ class DoubleBuffered {
           continue;
         }
         if (read)
-          fail(Rule::double_buffer_late, buffer->name,
-               fmt::format("stage \"{}\" writes {} after it has been read in the same iteration",
-                           p.stage->name, buffer->name),
-               "only what is filled at the top of the loop's body can be filled ahead");
+          refuse(Rule::double_buffer_late,
+                 cannot(buffer->name,
+                        fmt::format(
+                            "stage \"{}\" writes {} after it has been read in the same iteration",
+                            p.stage->name, buffer->name)),
+                 "only what is filled at the top of the loop's body can be filled ahead", mark_);
         check_filler(*p.stage, part, buffer);
       }
       filled = filled || fills;
     }
     if (!filled)
-      fail(Rule::double_buffer_unfilled, buffer->name,
-           fmt::format("nothing in loop \"{}\" fills {}", where(), buffer->name), {});
+      refuse(Rule::double_buffer_unfilled,
+             cannot(buffer->name,
+                    fmt::format("nothing in loop \"{}\" fills {}", where(), buffer->name)),
+             {}, mark_);
   }
 
   /// A stage of a part that fills `buffer`.
@@ -88,26 +94,27 @@ class DoubleBuffered {
     const std::vector<Buffer> own = allocated(part);
     for (const Buffer& b : stage.outputs)
       if (!(b == buffer) && !holds(own, b))
-        fail(Rule::double_buffer_beside, buffer->name,
-             fmt::format("stage \"{}\" also writes {} in the nest that fills {}", stage.name,
-                         b->name, buffer->name),
-             "fill it in a nest of its own");
+        refuse(Rule::double_buffer_beside,
+               cannot(buffer->name,
+                      fmt::format("stage \"{}\" also writes {} in the nest that fills {}",
+                                  stage.name, b->name, buffer->name)),
+               "fill it in a nest of its own", mark_);
     for (const Buffer& b : inputs_of(stage)) {
       if (b == buffer || holds(own, b)) continue;
       for (const StagePath& p : stage_paths(loop_.body))
         if (writes(*p.stage, b))
-          fail(Rule::double_buffer_depends, buffer->name,
-               fmt::format("stage \"{}\" fills {} from {}, which stage \"{}\" writes in the same "
-                           "loop: the next iteration's contents are not known yet",
-                           stage.name, buffer->name, b->name, p.stage->name),
-               "double-buffer what reads only buffers written before the loop");
+          refuse(Rule::double_buffer_depends,
+                 cannot(buffer->name,
+                        fmt::format(
+                            "stage \"{}\" fills {} from {}, which stage \"{}\" writes in the same "
+                            "loop: the next iteration's contents are not known yet",
+                            stage.name, buffer->name, b->name, p.stage->name)),
+                 "double-buffer what reads only buffers written before the loop", mark_);
     }
   }
 
-  void fail(Rule rule, const std::string& name, const std::string& why,
-            const std::string& hint) const {
-    refuse(rule, fmt::format("{} cannot have two copies in loop \"{}\": {}", name, where(), why),
-           hint, mark_);
+  std::string cannot(const std::string& name, const std::string& why) const {
+    return fmt::format("{} cannot have two copies in loop \"{}\": {}", name, where(), why);
   }
 
   const For& loop_;

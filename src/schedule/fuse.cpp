@@ -30,8 +30,11 @@ Program Fuse::apply(const Program& program, const Target&) const {
     refuse(Rule::fuse_adjacent,
            fmt::format("loop \"{}\" does not stand directly inside \"{}\"", inner, outer),
            "reorder first, or fuse before other stages are placed between the loops", mark);
-  check_markless(Rule::fuse_marked, path, at, "fuse");
-  check_markless(Rule::fuse_marked, path, in, "fuse");
+  for (const For* l : {&a, &b})
+    if (const std::string marked = mark_text(*l); !marked.empty())
+      refuse(Rule::fuse_marked,
+             fmt::format("loop \"{}\" is marked {}; marks come after fuse", l->var.name(), marked),
+             "fuse first, then mark the new loop", full_name(path, l == &a ? at : in));
   check_kinds(a, b, mark);
   const std::optional<int64_t> m = extent_of(b), n = extent_of(a);
   if (!m)

@@ -45,16 +45,11 @@ Program with_note(const Program& program, const Var& loop, const std::string& ke
   return out;
 }
 
-void check_markless(Rule rule, const StagePath& path, size_t at, std::string_view primitive) {
-  const For& loop = *path.loops[at];
-  std::string mark(loop.mark == LoopMark::serial ? "" : name(loop.mark));
+std::string mark_text(const For& loop) {
+  if (loop.mark != LoopMark::serial) return std::string(name(loop.mark));
   for (const auto& [key, value] : loop.notes)
-    if (key != kPartitionNote) mark = fmt::format("{}={}", key, value);
-  if (mark.empty()) return;
-  refuse(rule,
-         fmt::format("loop \"{}\" is marked {}; marks come after {}", loop.var.name(), mark,
-                     primitive),
-         "first the loops, then their marks", full_name(path, at));
+    if (key != kPartitionNote) return fmt::format("{}={}", key, value);
+  return "";
 }
 
 void check_unmarked(const StagePath& path, size_t at, LoopMark wanted) {

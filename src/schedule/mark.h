@@ -9,8 +9,8 @@ Program with_mark(const Program& program, const Var& loop, LoopMark mark);
 /// The program with a note on the loop.
 Program with_note(const Program& program, const Var& loop, const std::string& key, int64_t value);
 
-/// Refuses a loop with a mark, or a note other than "partition": `primitive` comes before those.
-void check_markless(Rule rule, const StagePath& path, size_t at, std::string_view primitive);
+/// How the loop is marked, or a note of it other than "partition"; empty where it is not.
+std::string mark_text(const For& loop);
 
 /// Refuses where a buffer that a loop is to double-buffer is not, or no longer, allocated and
 /// filled as DoubleBuffer's rule says.

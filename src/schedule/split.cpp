@@ -36,7 +36,10 @@ Program Split::apply(const Program& program, const Target&) const {
            "tail mask is for vectorize; a split guards its rest (guard), has none (exact), shifts "
            "its last tile (shift_inward) or rounds buffers up (pad)",
            {}, mark);
-  check_markless(Rule::split_marked, path, at, "the splits");
+  if (const std::string marked = mark_text(old); !marked.empty())
+    refuse(Rule::split_marked,
+           fmt::format("loop \"{}\" is marked {}; marks come after the splits", loop, marked),
+           "split first, then mark one of the new loops", mark);
 
   const std::optional<int64_t> n = extent_of(old);
   const bool exact = n && *n % factor == 0;

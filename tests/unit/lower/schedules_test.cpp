@@ -164,6 +164,19 @@ TEST_CASE("a prefetch of what a later step computes inside the loop is dropped")
   check_every_pass(s.program(), wide());
 }
 
+TEST_CASE("a prefetch reads no indices of later iterations") {
+  const Tensor x = input("X", f32, {5, 40}), idx = input("idx", i32, {6});
+  const Axis i("i", 6), j("j", 40);
+  Schedule s(make_program("gather", {compute("G", {i, j}, x(cast(i64, idx(i)), j))}), wide());
+  s.reorder({"j", "i"});
+  s.prefetch("X", "j", 4);
+  const std::string text = print(lower(s.program(), wide()));
+  CHECK(text.find("prefetch X[") != std::string::npos);
+  for (size_t at = text.find("prefetch"); at != std::string::npos;
+       at = text.find("prefetch", at + 1))
+    CHECK(text.substr(at, text.find('\n', at) - at).find("idx") == std::string::npos);
+}
+
 TEST_CASE("a loop annotated with no_partition keeps its guard") {
   Schedule s(product(13, 16, 4), wide());
   s["C"].split("i", 4);
