@@ -15,6 +15,7 @@ namespace {
 struct LoopFacts {
   Var var;
   int lanes = 1;
+  int64_t min = 0;     // INT_MAX when symbolic
   int64_t extent = 0;  // INT_MAX when symbolic
   std::vector<Buffer> registers;
 };
@@ -30,6 +31,7 @@ int intrinsic_lanes(const Intrinsic& intrinsic, const Target& target, int most) 
 LoopFacts facts_of(const For& loop, const Target& target) {
   LoopFacts out;
   out.var = loop.var;
+  out.min = as_int(loop.min).value_or(INT32_MAX);
   out.extent = as_int(loop.extent).value_or(INT32_MAX);
   int bytes = 1;
   DType widest = DType::i8;
@@ -52,6 +54,16 @@ LoopFacts facts_of(const For& loop, const Target& target) {
       if (uses_var(index, loop.var)) out.registers.push_back(b);
     }
   });
+  return out;
+}
+
+std::set<const BufferNode*> uneven_buffers(const std::vector<LoopFacts>& loops) {
+  std::set<const BufferNode*> out;
+  std::unordered_map<Buffer, std::pair<int64_t, int64_t>, BufferHash> ranges;
+  for (const LoopFacts& l : loops)
+    for (const Buffer& b : l.registers)
+      if (ranges.emplace(b, std::pair(l.min, l.extent)).first->second != std::pair(l.min, l.extent))
+        out.insert(b.get());
   return out;
 }
 
@@ -99,6 +111,7 @@ LanePlan plan_lanes(const Stmt& body, const Target& target) {
     extent[group[k]] = std::max(extent[group[k]], loops[k].extent);
   }
   LanePlan plan;
+  plan.uneven = uneven_buffers(loops);
   for (size_t k = 0; k < loops.size(); ++k) {
     const auto cap = std::bit_ceil(static_cast<uint64_t>(extent[group[k]]));
     plan.lanes[loops[k].var.get()] =

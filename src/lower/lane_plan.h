@@ -2,6 +2,7 @@
 #include <tenon/ir/intrinsic.h>
 #include <tenon/target/target.h>
 
+#include <set>
 #include <unordered_map>
 
 namespace tenon {
@@ -14,6 +15,9 @@ struct LanePlan {
   /// Loops whose variable picks elements of a register buffer: their chunks must start at whole
   /// vectors.
   std::unordered_map<const VarNode*, bool> in_registers;
+  /// Register buffers along which vectorised loops run over different ranges: what is past the end
+  /// of one loop is not padding for all. Asked for membership only.
+  std::set<const BufferNode*> uneven;
 };
 /// Whether the target has all that the implementation needs.
 bool runs_on(const IntrinsicImplementation& code, const Target& target);

@@ -284,8 +284,10 @@ Stmt Vectorizer::store(const Store& n, const LaneContext& c) {
                          "give the buffer a layout with this loop's axis innermost",
                          n.buffer->name, print(at)));
     }
-    // Lanes past the end belong to the padding: writing them is free and saves a blend.
+    // Lanes past the end belong to the padding, where all loops end there: writing them is free and
+    // saves a blend.
     mask = both_lanes(mask, c.guard);
+    if (plan_.uneven.count(n.buffer.get())) mask = both_lanes(mask, c.tail);
     if (mask.defined()) found_.insert(n.buffer.get());
   } else {
     mask = both_lanes(mask, both_lanes(c.tail, c.guard));

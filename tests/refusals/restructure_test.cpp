@@ -108,6 +108,14 @@ TEST_CASE("reverse_compute_inline where others need the producer, or it is wider
           {"P is an output of the program; it would not be written"});
 }
 
+TEST_CASE("reverse_compute_inline of a copy whose elements another stage has started") {
+  Schedule s = matmul();
+  s.decompose_reduction("i");
+  s["C"].cache_write("j");
+  refused([&] { s["C.store"].reverse_compute_inline(); },
+          {"stage \"C.init\" touches C before \"C.store\" writes it"});
+}
+
 TEST_CASE("reverse_compute_inline with inputs that are not ready") {
   const Tensor x = input("X", f32, {8});
   const Axis a("a", 8), b("b", 8), i("i", 8);

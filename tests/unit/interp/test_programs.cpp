@@ -178,8 +178,7 @@ TEST_CASE("formulas from te run as written, symbolic extents included") {
       "p", {{S, ParamRole::output}}, loop(e, n, store(S, e, Expr(n) * 10 + Expr(e))), {n}};
   run(p, {&s}, {.dims = {{"n", 6}}});
   CHECK(s.all() == V{60, 61, 62, 63, 64, 65});
-  CHECK_THROWS_WITH(run(p, {&s}),
-                    Catch::Contains("no value for the symbolic extent \"n\" of p"));
+  CHECK_THROWS_WITH(run(p, {&s}), Catch::Contains("no value for the symbolic extent \"n\" of p"));
   CHECK_THROWS_WITH(run(p, {&s}, {.dims = {{"n", 10}}}),
                     Catch::Contains("n = 10 is outside of its range [1, 9]"));
 }
@@ -297,11 +296,11 @@ TEST_CASE(
   CHECK_THROWS_WITH(run_output(out, make_stmt(Allocate{T, loop(x, 4, shared, LoopMark::parallel)})),
                     Catch::Contains("race on T[0]"));
   Matmul s(4, 4, 4, 4);
-  Stmt tree = loop(s.io, 1,
-                   loop(s.ii, 4,
-                        loop(s.kl, 4, loop(s.jl, 4, make_stmt(s.stage)), LoopMark::vectorize,
-                             AxisKind::reduce)));
-  CHECK_THROWS_WITH(s.check(tree), Catch::Contains("race on C[0, 0] in vectorize loop \"k\""));
+  Stmt tree = loop(
+      s.io, 1,
+      loop(s.ii, 4,
+           loop(s.kl, 4, loop(s.jl, 4, make_stmt(s.stage)), LoopMark::parallel, AxisKind::reduce)));
+  CHECK_THROWS_WITH(s.check(tree), Catch::Contains("race on C[0, 0] in parallel loop \"k\""));
 }
 
 TEST_CASE("race mode: inner loops one after the other are ordered, outer iterations are not") {

@@ -248,7 +248,8 @@ TEST_CASE("what cannot be vectorised is refused in words") {
                                     "same element C[0]"));
   loop.kind = AxisKind::reduce;
   p.body = make_stmt(loop);
-  CHECK_THROWS_WITH(lower(p, avx512()), Catch::Contains("it is a reduction loop"));
+  CHECK_THROWS_WITH(lower(p, avx512()),
+                    Catch::Contains("its lanes are not combined by one operation in C"));
   const Var outer("o");
   p.body = tenon::loop(outer, 2, LoopMark::vectorize, p.body);
   CHECK_THROWS_WITH(lower(p, avx512()),
