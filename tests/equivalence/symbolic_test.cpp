@@ -70,8 +70,9 @@ void check_flat(const Program& formula, const Schedule& s, const std::vector<Siz
     const Program flat = lower(s.program(), s.target());
     CHECK(verify_errors(flat, Form::Flat) == std::vector<std::string>{});
     CHECK(difference(formula, flat, all) == "");
-  } catch (const UserError& e) {  // too large a tile, or a register picked at run time
-    CHECK_THAT(e.what(), Catch::Contains("register buffer") || Catch::Contains("vectorised"));
+  } catch (const UserError& e) {  // too large a tile, a register picked at run time, an operand
+    CHECK_THAT(e.what(), Catch::Contains("register buffer") || Catch::Contains("vectorised") ||
+                             Catch::Contains("cannot be tensorized"));
     ++*refused;
   } catch (const InternalError& e) {
     FAIL_CHECK(e.what());
