@@ -193,8 +193,10 @@ void select_rules(std::vector<Rule>& out) {
   rule("select(!b, x, y)", node(node(U::logical_not, b), x, y), node(b, y, x));
   rule("select(b, true, false)", node(b, yes, no), b);
   rule("select(b, false, true)", node(b, no, yes), node(U::logical_not, b));
-  rule("select(b, p, false)", node(b, p, no), node(B::logical_and, b, p));
-  rule("select(b, true, p)", node(b, yes, p), node(B::logical_or, b, p));
+  out.push_back(
+      {"select(b, p, false)", node(b, p, no), node(B::logical_and, b, p), {}, /*eager=*/true});
+  out.push_back(
+      {"select(b, true, p)", node(b, yes, p), node(B::logical_or, b, p), {}, /*eager=*/true});
   rule("select(b, select(b, x, y), z)", node(b, node(b, x, y), z), node(b, x, z));
   rule("select(b, x, select(b, y, z))", node(b, x, node(b, y, z)), node(b, x, z));
 }
@@ -208,6 +210,15 @@ std::vector<Rule> make_rules() {
   bool_rules(rules);
   select_rules(rules);
   return rules;
+}
+
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& part) {
+    found = found || part.as<Load>();
+    return !found;
+  });
+  return found;
 }
 
 /// A literal, or the broadcast of one.
@@ -366,6 +377,7 @@ Expr apply_rule(const Rule& rule, const Expr& e) {
   Match match;
   if (!match(rule.pattern, e)) return {};
   if (!match.holds(rule.when)) return {};
+  if (rule.eager && reads_memory(e)) return {};
   return fit(match.instantiate(rule.result), e.type());
 }
 

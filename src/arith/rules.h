@@ -22,6 +22,9 @@ enum class Wildcard : uint8_t {
 struct Rule {
   std::string name;
   Expr pattern, result, when;
+  /// The result reads what the pattern read under a condition only: it does not fire where that is
+  /// memory, which may not be there (select(i < n, x[i], false) is not i < n && x[i]).
+  bool eager = false;
 };
 
 /// The one list. The affine part of simplify (sums, // and % of sums) is code: sums have any number

@@ -13,10 +13,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tests/fuzz/random_step.h"
 #include "kernels/templates.h"
 #include "lower/lower.h"
 #include "schedule/tree.h"
+#include "tests/fuzz/random_step.h"
 
 namespace tenon::cases {
 namespace {
@@ -182,6 +182,7 @@ void check_on(const Backend& backend, const Work& work, const std::string& label
   try {
     steps(s);
     verify(s.program(), Form::LoopTree);
+    starts(backend.name, label, to_cpp(s.trace()));
     check_calls(backend, backend.prepare(s.program()), work, s, label);
   } catch (const UserError& e) {
     record_refusal(backend.name, label, e.what(), options);

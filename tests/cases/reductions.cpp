@@ -318,7 +318,7 @@ TEST_CASE("D28 vectorised float reduction") {
                     return total;
                   })}};
   check_default(work, "3x67");
-  const CheckOptions may = {true, {"vectorize", "rfactor"}};
+  const CheckOptions may = {true, {"vectorize"}};
   check(
       work, "vectorised", [](Schedule& s) { s.vectorize("k"); }, may);
   check(

@@ -39,8 +39,8 @@ std::string_view word(Outcome outcome) {
   return "wrong";
 }
 
-void starts(const std::string& target, const std::string& label) {
-  write("starts", target, label, {});
+void starts(const std::string& target, const std::string& label, const std::string& steps) {
+  write("starts", target, label, steps);
 }
 
 void record(Outcome outcome, const std::string& target, const std::string& label,

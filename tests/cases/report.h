@@ -16,8 +16,9 @@ std::string_view word(Outcome outcome);
 void record(Outcome outcome, const std::string& target, const std::string& label,
             const std::string& message = {});
 
-/// Notes that a run starts, so that a crash or a hang can be put down to it.
-void starts(const std::string& target, const std::string& label);
+/// Notes that a run starts, so that a crash or a hang can be put down to it; `steps`: its schedule,
+/// where that is known.
+void starts(const std::string& target, const std::string& label, const std::string& steps = {});
 
 /// passed when `holds`, else wrong.
 void holds(bool holds, const std::string& target, const std::string& label,

@@ -256,16 +256,15 @@ class Expressions {
       }
     }
   }
-  /// Products and quotients are of leaves and go through max, so that nothing contracts a*b+c and
+  /// Products and quotients are of leaves and go through floor, so that nothing contracts a*b+c and
   /// no sign of a zero from min or max is seen.
   Expr of_float(int depth) {
     const Expr a = make(depth - 1), b = make(depth - 1);
-    const Expr least = imm(-1000, t_);
     switch (d_.rng.below(11)) {
       case 0:
-        return max(leaf() * leaf(), least);
+        return floor(leaf() * leaf());
       case 1:
-        return max(leaf() / leaf(), least);
+        return floor(leaf() / leaf());
       case 2:
         return a + b;
       case 3:

@@ -108,7 +108,8 @@ void run(const std::string& program, const std::string& id) {
   // Catch reports a signal itself and then dies of it; what ran last was under way.
   std::ofstream(report_of(id), std::ios::app)
       << what << '\t' << (last.what == "starts" ? last.target : "test") << '\t'
-      << (last.what == "starts" ? last.label : "") << '\t' << end << '\n'
+      << (last.what == "starts" ? last.label : "") << '\t' << end << ' '
+      << (last.what == "starts" ? last.message : "") << '\n'
       << "seconds\t" << now_s() - from << "\t\t\n";
 }
 

@@ -263,6 +263,15 @@ TEST_CASE("sharing keeps deep graphs cheap") {
   CHECK(took.count() < 2.0);
 }
 
+TEST_CASE("a read that a select guards stays guarded") {
+  const Buffer flags("flags", boolean, {8});
+  const Expr read = load(flags, {X}), inside = X < Expr(8);
+  CHECK(simplify(select(inside, read, bool_imm(false))).as<Select>());
+  CHECK(simplify(select(inside, bool_imm(true), read)).as<Select>());
+  const Expr other = Y < Expr(3);
+  CHECK(simplify(select(inside, other, bool_imm(false))).as<Binary>());
+}
+
 TEST_CASE("a simplifier that learns a new range forgets what it concluded") {
   Simplifier s;
   s.set_range(x, {0, 3});
