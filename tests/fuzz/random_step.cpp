@@ -33,7 +33,8 @@ Primitive split(StepDraw& d) {
   if (d.path.loops.empty()) return Split{d.stage(), "i", 2};
   const For& loop = *d.choices.one_of(d.path.loops);
   Split step{d.stage(), loop.var.name(), random_factor(loop, d.choices)};
-  if (d.choices.chance(0.2)) step.tail = d.choices.chance(0.4) ? Tail::exact : Tail::shift_inward;
+  if (d.choices.chance(d.often ? 0.6 : 0.2))
+    step.tail = d.choices.chance(0.3) ? Tail::exact : Tail::shift_inward;
   return step;
 }
 /// A split of a producer whose buffer is rounded up.
@@ -335,7 +336,8 @@ Primitive random_step(const Schedule& s, Choices& choices, bool marks,
   if (choices.chance(0.6))
     for (size_t k = 0; k < stages.size(); ++k)
       if (stages[k].stage->name == favourites.stage) n = k;
-  StepDraw draw{s, choices, stages, stages[n]};
+  StepDraw draw{s, choices, stages, stages[n],
+                std::count(favourites.steps.begin(), favourites.steps.end(), &kind) > 0};
   return kind.make(draw);
 }
 

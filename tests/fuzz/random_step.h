@@ -12,6 +12,7 @@ struct StepDraw {
   Choices& choices;
   std::vector<StagePath> stages;
   const StagePath& path;  // one of `stages`
+  bool often = false;     // the primitive is a favourite: rare forms of it are drawn too
 
   const std::string& stage() const { return path.stage->name; }
   /// Name of a loop round the stage.
