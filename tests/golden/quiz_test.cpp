@@ -56,7 +56,10 @@ Schedule mean() {
 std::vector<Question> questions() {
   std::vector<Question> out;
   out.push_back({"Threads on a reduction", kMatmul, product(), Parallel{"C", "k"}});
-  out.push_back({"Vectors that do not divide", kMatmul, product(), Vectorize{"C", "k"}});
+
+  Schedule lanes = product();
+  lanes.vectorize("j");
+  out.push_back({"Vectors of vectors", kMatmul, lanes, Vectorize{"C", "i"}});
 
   Schedule narrow = product();
   narrow.split("j", 6);

@@ -32,10 +32,12 @@ struct Task {
   Task(const std::string& name, const std::vector<Tensor>& outputs,
        std::vector<NamedTemplate> templates, Target target)
       : Task(name, make_program(name, outputs), std::move(templates), std::move(target)) {}
-  /// One template of the user's own.
+  /// One template of the user's own; none: the generic one.
   Task(const std::string& name, const Tensor& output, Template fn, Target target)
-      : Task(name, std::vector<Tensor>{output}, {NamedTemplate{"user", std::move(fn)}},
-             std::move(target)) {}
+      : Task(
+            name, std::vector<Tensor>{output},
+            fn ? std::vector<NamedTemplate>{{"user", std::move(fn)}} : std::vector<NamedTemplate>{},
+            std::move(target)) {}
   /// The generic template.
   Task(const std::string& name, const Tensor& output, Target target)
       : Task(name, std::vector<Tensor>{output}, std::vector<NamedTemplate>{}, std::move(target)) {}

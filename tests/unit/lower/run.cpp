@@ -1,6 +1,7 @@
 #include "run.h"
 
 #include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
 #include <tenon/support/rng.h>
 
 #include <catch2/catch.hpp>
@@ -64,6 +65,12 @@ bool close(const Bytes& a, const Bytes& b, DType t) {
   return true;
 }
 
+bool combines_lanes(const Program& p) {
+  bool found = false;
+  walk(p.body, nullptr, [&](const Expr& e) { return !(found = found || e.as<VectorReduce>()); });
+  return found;
+}
+
 }  // namespace
 
 void check_every_pass(const Program& loop_tree, const Target& target, int64_t max_statements) {
@@ -76,7 +83,8 @@ void check_every_pass(const Program& loop_tree, const Target& target, int64_t ma
   options.max_statements = max_statements;
   options.after_pass = [&](std::string_view pass, const Program& p) {
     INFO("after " << pass << "\n" << print(loop_tree) << "\n" << print(p));
-    exact &= pass != "expand_math";
+    // Polynomials round, and lanes that are combined add in another order.
+    exact &= pass != "expand_math" && !combines_lanes(p);
     std::vector<Bytes> got;
     REQUIRE_NOTHROW(got = run(p, inputs));
     for (size_t k = 0; k < got.size(); ++k) {
