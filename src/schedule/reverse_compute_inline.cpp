@@ -53,8 +53,9 @@ void check_consumer(const Program& program, const Stage& stage) {
     if (p.stage == &stage) break;
     for (const Buffer& b : stage.outputs)
       if (reads(*p.stage, b) || writes(*p.stage, b))
-        refuse(Rule::fold_touched, fmt::format("stage \"{}\" touches {} before \"{}\" writes it",
-                                               p.stage->name, b->name, stage.name));
+        refuse(Rule::fold_touched,
+               fmt::format("stage \"{}\" touches {} before \"{}\" writes its elements",
+                           p.stage->name, b->name, stage.name));
   }
   for (const Buffer& b : stage.outputs)
     if (writers_of(program, b).size() != 1)

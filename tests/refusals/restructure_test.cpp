@@ -113,7 +113,7 @@ TEST_CASE("reverse_compute_inline of a copy whose elements another stage has sta
   s.decompose_reduction("i");
   s["C"].cache_write("j");
   refused([&] { s["C.store"].reverse_compute_inline(); },
-          {"stage \"C.init\" touches C before \"C.store\" writes it"});
+          {"stage \"C.init\" touches C before \"C.store\" writes its elements"});
 }
 
 TEST_CASE("reverse_compute_inline with inputs that are not ready") {
