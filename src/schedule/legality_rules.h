@@ -44,7 +44,7 @@ TENON_RULE(compute_at_input_missing, legality, "compute_at", "what it reads exis
 TENON_RULE(reverse_output_missing, legality, "reverse_compute_at", "what it writes exists at the loop")
 TENON_RULE(reverse_input_beside, legality, "reverse_compute_at", "its inputs are written inside the loop")
 TENON_RULE(reverse_input_missing, backup, "reverse_compute_at", "what it reads exists at the loop")
-TENON_RULE(reverse_unrelated, legality, "reverse_compute_at", "it reads what is written in the loop")
+TENON_RULE(reverse_unrelated, backup, "reverse_compute_at", "it reads what is written in the loop")
 TENON_RULE(reverse_reduction_part, legality, "reverse_compute_at", "a reduction finds all it needs")
 TENON_RULE(reverse_empty, legality, "reverse_compute_at", "the loops outside run at least once")
 TENON_RULE(reverse_meet, backup, "reverse_compute_at", "iterations write different elements")

@@ -38,11 +38,31 @@ std::string Tally::text() const {
   return out;
 }
 
+namespace {
+
+/// A formula of one of the kinds among `directed`, most of the time, where there are any.
+RandomFormula directed_formula(Rng& rng, const std::vector<std::string>& directed,
+                               Choices& choices) {
+  const auto wanted = [&](const std::string& kind) {
+    return std::count(directed.begin(), directed.end(), kind) != 0;
+  };
+  const bool any = std::any_of(formula_kinds().begin(), formula_kinds().end(),
+                               [&](const FormulaKind& k) { return wanted(k.name); });
+  RandomFormula formula = random_formula(choices);
+  for (int tries = 0; any && tries < 30 && !wanted(formula.kind); ++tries) {
+    choices = Choices(rng.next());
+    formula = random_formula(choices);
+  }
+  return formula;
+}
+
+}  // namespace
+
 DrawnProgram draw_program(uint64_t seed, int64_t number, const Target& target, Tally* tally,
                           const OnRefusal& refused, const std::vector<std::string>& directed) {
   Rng rng(seed * 1000003 + static_cast<uint64_t>(number));
   Choices formula_choices(rng.next()), choices(rng.next());
-  RandomFormula formula = random_formula(formula_choices);
+  RandomFormula formula = directed_formula(rng, directed, formula_choices);
   Schedule s(formula.program, target);
   const int64_t steps = choices.between(5, 22), marks = choices.between(0, 5);
   // Every other program has a favourite step: rare ones meet rare formulas, and themselves. All

@@ -31,8 +31,8 @@ struct Tally {
 };
 
 /// Program `number` of `seed`: the same every time. Steps that change the tree first, then marks;
-/// what a step's refusal says is passed to `refused` where given. `directed` names primitives to be
-/// drawn more often.
+/// what a step's refusal says is passed to `refused` where given. `directed` names primitives, and
+/// kinds of formulas, to be drawn more often.
 using OnRefusal =
     std::function<void(const Schedule& before, const Primitive& step, const Refusal& refusal)>;
 DrawnProgram draw_program(uint64_t seed, int64_t number, const Target& target,

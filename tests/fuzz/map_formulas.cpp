@@ -98,13 +98,14 @@ Outputs casts(FormulaDraw& d) {
   return {compute("C", {j}, cast(i32, p(j)) + cast(i32, x(j)))};
 }
 
-/// Each stage reads the one before eight times, again and again: inlining all is too much.
+/// Each stage reads the one before eight times, again and again: inlining all is too much, and so
+/// is folding all into the first where they read the same element.
 Outputs growing(FormulaDraw& d) {
-  const int64_t depth = d.choices.between(2, 7), n = d.small();
+  const int64_t depth = d.choices.between(2, 7), n = d.small(), apart = d.choices.below(2);
   Tensor t = input("X", d.type, {n + depth});
   for (int64_t k = 0; k < depth; ++k) {
-    const Axis i("i", n + depth - 1 - k);
-    const Expr next = Expr(i) + int_imm(1);
+    const Axis i("i", n + depth - (k + 1) * apart);
+    const Expr next = Expr(i) + int_imm(apart);
     const Expr low = max(max(t(i), t(next)), min(t(next), t(i)));
     t = compute("F" + std::to_string(k), {i},
                 max(low, min(min(t(i), t(next)), max(t(i), t(next)))));
@@ -129,13 +130,23 @@ Outputs fan(FormulaDraw& d) {
   return {compute("S", {i, j}, q(i, j) + (d.choices.chance(0.4) ? r(j, i) : r(i, j)))};
 }
 
+/// Quotients by a tensor that has zeros behind the elements in use.
+Outputs quotients(FormulaDraw& d) {
+  const int64_t n = d.choices.between(5, 20), all = n + d.choices.between(1, 4);
+  const Tensor x = input("X", i32, {all}), z = input("Z", i32, {all});
+  const Axis c("c", all), q("q", n);
+  const Tensor by = compute("B", {c}, select(Expr(c) < int_imm(n), max(z(c), 1), int_imm(0, i32)));
+  d.type = i32;
+  return {d.map_of("D", compute("Q", {q}, floor_div(x(q), by(q))))};
+}
+
 }  // namespace
 
 std::vector<FormulaKind> map_formulas() {
   return {{"chain", 10, chain},          {"lines", 10, lines},   {"diamond", 10, diamond},
           {"transposed", 8, transposed}, {"gather", 10, gather}, {"joined", 5, joined},
           {"masks", 5, masks},           {"casts", 4, casts},    {"growing", 7, growing},
-          {"longer", 1, longer},         {"fan", 8, fan}};
+          {"longer", 1, longer},         {"fan", 8, fan},        {"quotients", 4, quotients}};
 }
 
 }  // namespace tenon
