@@ -1,9 +1,12 @@
 #include <tenon/ir/intrinsic.h>
+#include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
 #include <algorithm>
+
+#include "ir/op_classes.h"
 
 namespace tenon {
 namespace {
@@ -80,6 +83,18 @@ void check_body(const Intrinsic& intrinsic, const Stage& stage, const IntrinsicP
            "else may depend on them");
 }
 
+/// Lanes that are off read 0: they must not divide by it.
+void check_divisors(const Intrinsic& intrinsic, const Stage& stage) {
+  walk(stage.values[0], [&](const Expr& e) {
+    const Binary* n = e.as<Binary>();
+    if (n && divides_integers(n->op) && !as_int(n->b))
+      refuse(intrinsic, fmt::format("its formula divides integers by {}, which is 0 in lanes that "
+                                    "are off; only constant divisors are possible",
+                                    print(n->b)));
+    return true;
+  });
+}
+
 void check_implementation(const Intrinsic& intrinsic, const IntrinsicParts& parts,
                           const IntrinsicImplementation& code) {
   if (code.lanes < 2 || code.lanes > kMaxLanes || (code.lanes & (code.lanes - 1)) != 0)
@@ -120,6 +135,7 @@ IntrinsicParts parts_of(const Intrinsic& intrinsic) {
     (p.role == ParamRole::output ? parts.output : parts.inputs.emplace_back()) = p.buffer;
   check_axes(intrinsic, *parts.stage, parts);
   check_body(intrinsic, *parts.stage, parts);
+  check_divisors(intrinsic, *parts.stage);
   for (const IntrinsicImplementation& code : intrinsic.implementations)
     check_implementation(intrinsic, parts, code);
   return parts;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "ir/op_classes.h"
+
 namespace tenon {
 namespace {
 
@@ -16,7 +18,6 @@ std::string type_text(Type t) {
 
 bool is_logical(BinaryOp op) { return op == BinaryOp::logical_and || op == BinaryOp::logical_or; }
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::eq && op <= BinaryOp::ge; }
-bool is_integer_only(BinaryOp op) { return op >= BinaryOp::floor_div && op <= BinaryOp::trunc_mod; }
 bool is_bitwise(BinaryOp op) { return op >= BinaryOp::bit_and; }
 
 /// The rules of one node. Each broken rule is a line "EXPR: rule (values)".
@@ -70,7 +71,7 @@ class NodeRules {
     if (is_comparison(n.op) || is_logical(n.op)) result.dtype = boolean;
     need(t == result, [&] { return fmt::format("{} gives {}", name(n.op), type_text(result)); });
     if (n.op == BinaryOp::div) need(is_float(d), "div is for floats");
-    if (is_integer_only(n.op))
+    if (divides_integers(n.op))
       need(is_int(d), [&] { return fmt::format("{} is for integers", name(n.op)); });
     if (is_logical(n.op))
       need(is_bool(d), [&] { return fmt::format("{} is for bools", name(n.op)); });

@@ -2,16 +2,9 @@
 
 #include <tenon/ir/ops.h>
 
+#include "ir/op_classes.h"
+
 namespace tenon {
-namespace {
-
-bool divides_integers(const Binary& n) {
-  return n.op == BinaryOp::floor_div || n.op == BinaryOp::floor_mod ||
-         n.op == BinaryOp::trunc_div || n.op == BinaryOp::trunc_mod;
-}
-
-}  // namespace
-
 Expr both_lanes(const Expr& a, const Expr& b) {
   if (!a.defined()) return b;
   return b.defined() ? a && b : a;
@@ -69,7 +62,7 @@ Expr LaneExpr::convert(const Expr& e) {
     for (Expr& a : args) a = to_lanes(a, lanes);
     return call(n->fn, std::move(args));
   }
-  if (const Binary* n = e.as<Binary>(); n && divides_integers(*n)) {
+  if (const Binary* n = e.as<Binary>(); n && divides_integers(n->op)) {
     return binary(n->op, (*this)(n->a), safe_divisor((*this)(n->b)));
   }
   return map_children(e, [&](const Expr& part) { return (*this)(part); });
@@ -130,7 +123,7 @@ Expr LaneExpr::side(const Expr& e, const Expr& condition) {
   bool loads = false;
   walk(e, [&](const Expr& x) {
     const Binary* n = x.as<Binary>();
-    return !(loads |= x.as<Load>() || (n && divides_integers(*n)));
+    return !(loads |= x.as<Load>() || (n && divides_integers(n->op)));
   });
   if (!loads) return (*this)(e);
   LaneContext inner = c_;

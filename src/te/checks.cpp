@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "arith/simplify.h"
+#include "ir/op_classes.h"
 
 namespace tenon {
 namespace {
@@ -171,13 +172,12 @@ void check_reductions(const std::string& where, const std::vector<Axis>& axes, c
   });
 }
 
-bool divides(BinaryOp op) { return op >= BinaryOp::floor_div && op <= BinaryOp::trunc_mod; }
 bool shifts(BinaryOp op) { return op == BinaryOp::shl || op == BinaryOp::shr; }
 
 void check_node(const std::string& where, const Binary& n) {
   const std::optional<int64_t> b = as_int(n.b);
   if (!b) return;
-  if (divides(n.op) && *b == 0)
+  if (divides_integers(n.op) && *b == 0)
     throw UserError(
         fmt::format("{}: {} of {} by the constant 0 has no value\n  try: another divisor, or "
                     "select(condition, the division, another value) with a divisor that is not 0",

@@ -157,6 +157,10 @@ TEST_CASE("an unknown intrinsic names the nearest, and a declaration says what i
   CHECK_THROWS_WITH(declare_intrinsic("f", map, {}), Contains("must be indexed by all axes"));
   const Tensor two = compute("C", {h, j}, a(j, Expr(h)));
   CHECK_THROWS_WITH(declare_intrinsic("f", two, {}), Contains("its formula has 2 axes"));
+  const Tensor by = input("B", u8, {40, 4});
+  const Tensor quotients = compute("C", {j}, sum(floor_div(a(j, k), by(j, k)), k));
+  CHECK_THROWS_WITH(declare_intrinsic("f", quotients, {}),
+                    Contains("divides integers by B[") && Contains("only constant divisors"));
   const Tensor fine = compute("C", {j}, sum(cast(i32, a(j, k)), k));
   CHECK_THROWS_WITH(declare_intrinsic("f", fine, {{{}, 12, "llvm.x", {"A"}}}),
                     Contains("runs on 12 lanes; a power of two"));
