@@ -197,7 +197,7 @@ TEST_CASE("random schedules with GPU primitives on OpenCL") {
   if (!target) return;
   const int64_t only = from_environment("TENON_CASE", -1);
   const int64_t first = std::max<int64_t>(only, 0),
-                last = only < 0 ? from_environment("TENON_GPU_CASES", 40) : only + 1;
+                last = only < 0 ? from_environment("TENON_GPU_CASES", 200) : only + 1;
   int64_t refused = 0;
   for (int64_t n = first; n < last; ++n) {
     Rng rng(static_cast<uint64_t>(n) + 20261201);
