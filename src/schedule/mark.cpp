@@ -2,6 +2,8 @@
 
 #include <tenon/ir/notes.h>
 
+#include <algorithm>
+
 #include "schedule/dependence.h"
 
 namespace tenon {
@@ -63,8 +65,14 @@ void check_unmarked(const StagePath& path, size_t at, LoopMark wanted) {
 void check_iterations(const StagePath& path, size_t at, std::string_view primitive) {
   const For& loop = *path.loops[at];
   const std::string mark = full_name(path, at);
+  // By kind: where a scan's axis is left one value, its binding no longer names the loop.
+  const auto in_order = [&](const Stage& s) {
+    return loop.kind == AxisKind::sequential &&
+           std::any_of(s.axes.begin(), s.axes.end(),
+                       [](const AxisBinding& b) { return b.kind == AxisKind::sequential; });
+  };
   for (const StagePath& p : stage_paths(loop.body))
-    if (binds_reduce(*p.stage, loop.var))
+    if (in_order(*p.stage) || binds_reduce(*p.stage, loop.var))
       refuse(
           Rule::iterations_meet,
           fmt::format("{}; {} needs a spatial loop", bound_together(*p.stage, loop.var), primitive),

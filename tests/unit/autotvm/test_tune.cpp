@@ -76,7 +76,10 @@ TEST_CASE("candidates that pack a constant ahead are packed for outside of timin
   CHECK(report.trials == 2);  // and the default
   CHECK(report.best.record.check == CheckResult::passed);
   CHECK_THAT(report.best.record.trace, Contains(R"("when":"ahead")"));
-  for (const LoggedRecord& r : load_log(scratch.options.log).records) CHECK(r.record.reason == "");
+  for (const LoggedRecord& r : load_log(scratch.options.log).records) {
+    INFO(r.record.reason);
+    CHECK((r.record.status == TrialStatus::ok || r.record.status == TrialStatus::outpaced));
+  }
 }
 
 TEST_CASE("a task of symbolic extents is tuned at its sample sizes and runs at all sizes") {

@@ -1,0 +1,94 @@
+#include <tenon/ir/ops.h>
+#include <tenon/schedule/schedule.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/fuzz/draw.h"
+#include "tests/fuzz/oracle.h"
+
+using namespace tenon;
+
+// Schedules that random tests found to be wrong: each is right now, or refused.
+namespace {
+
+void check_right(const RandomFormula& f, const Schedule& s) {
+  INFO(s.print());
+  const Oracle oracle(f, 7);
+  CHECK(oracle.tree_fault(s.program()) == "");
+  CHECK(oracle.flat_fault(s.program(), s.target()) == "");
+  CHECK(oracle.machine_fault(s.program(), Target::host()) == "");
+}
+
+RandomFormula formula(const std::string& name, const Tensor& output, int64_t index_limit = 1) {
+  return {name, make_program(name, {output}), index_limit};
+}
+
+}  // namespace
+
+TEST_CASE("a loop of one value along a scan still runs in order") {
+  const Tensor x = input("X", i32, {5});
+  const Axis i("i", 5);
+  const RandomFormula f =
+      formula("scan", scan("S", {i}, i, x(i), [&](const Expr& before) { return before + before; }));
+  Schedule s(f.program, narrow_target());
+  s.split("i", 5, {.tail = Tail::exact});
+  s.split("i.o", 1);
+  s.split("i.o.i", 1);
+  s.fuse("i.o.i.o", "i.o.i.i");
+  for (const Primitive& step : {Primitive(Parallel{"S", "i.o.i.o_i.o.i.i"}),
+                                Primitive(Vectorize{"S", "i.o.i.o_i.o.i.i", Tail::mask})}) {
+    const auto refusal = s.try_apply(step);
+    REQUIRE(refusal);
+    CHECK_THAT(refusal->rule, Catch::Contains("runs along the scan of stage \"S\""));
+  }
+  check_right(f, s);
+}
+
+TEST_CASE("a prefetch of gathered rows reads no row numbers ahead") {
+  const Tensor x = input("X", i32, {2, 5}), idx = input("idx", i32, {9});
+  const Axis i("i", 9), j("j", 5);
+  const RandomFormula f = formula("gather", compute("G", {i, j}, x(cast(i64, idx(i)), j)), 2);
+  Schedule s(f.program, narrow_target());
+  s.split("j", 2);
+  s.fuse("j.o", "j.i");
+  s.fuse("i", "j.o_j.i");
+  s.prefetch("X", "i_j.o_j.i", 4);
+  check_right(f, s);
+}
+
+TEST_CASE("a prefetch of a buffer that moves into the loop afterwards") {
+  const Tensor x = input("X", i32, {8, 6});
+  const Axis a("a", 8), b("b", 6), i("i", 8), j("j", 6);
+  const Tensor p = compute("P", {a, b}, x(a, b) + 1);
+  const RandomFormula f = formula("moved", compute("C", {i, j}, p(i, j) * 2));
+  Schedule s(f.program, narrow_target());
+  s["C"].prefetch("P", "i", 3);
+  s["P"].compute_at("C", "i");
+  check_right(f, s);
+}
+
+TEST_CASE("a select that guards a read of a bool keeps the guard") {
+  const Tensor x = input("X", boolean, {4});
+  const Axis i("i", 9);
+  const Expr inside = Expr(i) < int_imm(4);
+  const RandomFormula f =
+      formula("guarded", compute("C", {i}, select(inside, x(min(i, int_imm(8))), bool_imm(false))));
+  Schedule s(f.program, narrow_target());
+  check_right(f, s);
+  s.vectorize("i", {Tail::mask});
+  check_right(f, s);
+}
+
+TEST_CASE("partial sums in registers of which the last row fills no vector") {
+  const Tensor x = input("X", i32, {3, 1});
+  const Axis i("i", 3), k("k", 1);
+  const RandomFormula f = formula("sums", compute("S", {i}, sum(x(i, k) * x(i, k), k)));
+  Schedule s(f.program, narrow_target());
+  s.split("k", 4);
+  const std::string parts = s.rfactor("k.i");
+  s[parts].compute_at("S", "i");
+  s.set_scope(parts, Scope::reg);
+  s[parts].vectorize("k.i");
+  s["S"].vectorize("k.i");
+  check_right(f, s);
+}
