@@ -10,7 +10,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "equivalence/random_gpu_step.h"
+#include "fuzz/random_gpu_step.h"
 #include "interp/interp.h"
 #include "opencl_device.h"
 #include "tests/fuzz/draw.h"

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "lower/lower.h"
-#include "random_gpu_step.h"
+#include "tests/fuzz/random_gpu_step.h"
 #include "schedule/legality.h"
 #include "tests/fuzz/draw.h"
 #include "tests/fuzz/oracle.h"

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
+#include <tenon/support/error.h>
 #include <tenon/support/text.h>
 #include <unistd.h>
 
@@ -9,13 +10,15 @@
 #include <iostream>
 
 #include "minimise.h"
+#include "random_gpu_step.h"
 
 // fuzz_schedules [--seed N] [--first N] [--programs N] [--minutes M] [--no-machine]
 //
 // The long mode of tests/equivalence: random formulas under random schedules until told to stop
 // (Ctrl-C, --minutes, --programs). Each as a loop tree and flat code in the interpreter's race
-// mode, and as machine code in a child process on data between forbidden pages. What is found is
-// made small and printed as a test. Exit code: 0 nothing found, 1 something, 2 wrong options.
+// mode, and as machine code in a child process on data between forbidden pages; one in a hundred
+// under GPU primitives on the OpenCL device, where there is one. What is found is made small and
+// printed as a test. Exit code: 0 nothing found, 1 something, 2 wrong options.
 
 using namespace tenon;
 using Clock = std::chrono::steady_clock;
@@ -89,6 +92,36 @@ std::string judge(const Oracle& oracle, const Schedule& s, const Options& option
   return in_child([&] { return oracle.machine_fault(s.program(), Target::host()); });
 }
 
+/// The formula under a random schedule with GPU primitives on the OpenCL device. The driver lives
+/// in the child alone: it does not survive a fork.
+std::string opencl_fault(const DrawnProgram& d) {
+  return in_child([&]() -> std::string {
+    try {
+      const Target device = Target::opencl();
+      Schedule s(d.formula.program, device);
+      Rng rng(d.data_seed);
+      for (int64_t left = rng.between(8, 24); left > 0; --left)
+        s.try_apply(random_gpu_step(s, rng));
+      const std::string fault = Oracle(d.formula, d.data_seed).machine_fault(s.program(), device);
+      return fault.empty() ? "" : fmt::format("on OpenCL: {}\n{}", fault, to_cpp(s.trace()));
+    } catch (const Error& e) {
+      return fmt::format("on OpenCL: {}", e.what());
+    }
+  });
+}
+
+bool has_opencl() {
+  return in_child([]() -> std::string {
+           try {
+             Target::opencl();
+             return "";
+           } catch (const DeviceError& e) {
+             std::cerr << "without OpenCL: " << e.what() << "\n";
+             return "none";
+           }
+         }) == "";
+}
+
 void report(const DrawnProgram& d, int64_t number, const std::string& fault, const Options& o) {
   std::cout << fmt::format("\nprogram {} of seed {} is wrong: {}\nmaking it smaller ...\n", number,
                            o.seed, fault.substr(0, fault.find('\n')))
@@ -112,6 +145,7 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, on_signal);
   Tally tally;
   int64_t found = 0;
+  const bool opencl = options->machine && has_opencl();
   const auto start = Clock::now();
   auto shown = start;
   auto minutes = [&] { return std::chrono::duration<double>(Clock::now() - start).count() / 60; };
@@ -123,6 +157,13 @@ int main(int argc, char** argv) {
       fault = judge(Oracle(d.formula, d.data_seed), d.schedule, *options);
     } catch (const std::exception& e) {
       fault = fmt::format("the unscheduled formula cannot be run: {}", e.what());
+    }
+    if (fault.empty() && opencl && n % 100 == 99) {
+      if (fault = opencl_fault(d); !fault.empty()) {
+        ++found;
+        std::cout << fmt::format("\nprogram {} of seed {} is wrong {}\n", n, options->seed, fault);
+        continue;
+      }
     }
     if (!fault.empty() && !g_stop) {
       ++found;
