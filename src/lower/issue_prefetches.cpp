@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMaxUnrolledLines = 16;
+constexpr int64_t kMaxLines = 256;
 
 bool allocates(const Stmt& body, const std::string& name) {
   bool found = false;
@@ -51,12 +52,13 @@ std::optional<std::vector<Stretch>> box_of(const Buffer& b, const Stmt& body,
   for (size_t d = 0; d < use.sides.size(); ++d) {
     const auto& side = use.sides[d];
     const Expr start = side ? to_expr(side->base + Affine::of(side->low)) : Expr();
-    if (start.defined() && !has_load(start)) {
+    const auto whole = as_int(b->shape[d]);
+    const bool inside = start.defined() && (!whole || side->high - side->low < *whole);
+    if (inside && !has_load(start)) {
       out.push_back({start, side->high - side->low + 1});
       continue;
     }
     // An index that data decides is not known ahead: its own data may end before.
-    const auto whole = as_int(b->shape[d]);
     if (!whole) return std::nullopt;
     out.push_back({int_imm(0), *whole});
   }
@@ -114,7 +116,7 @@ class PrefetchIssuer {
         loops.push_back(std::move(over));
       }
       at.push_back(simplifier_.simplify(index));
-      lines *= count;
+      if (count > kMaxLines || (lines *= count) > kMaxLines) return {};  // grown since the mark
     }
     Stmt nest = make_stmt(PrefetchLine{b, std::move(at)});
     for (size_t k = loops.size(); k-- > 0;) {

@@ -67,6 +67,17 @@ TEST_CASE("a prefetch of a buffer that moves into the loop afterwards") {
   check_right(f, s);
 }
 
+TEST_CASE("a prefetch of rows that data names stays inside the buffer") {
+  const Tensor x = input("X", i64, {9, 5}), idx = input("idx", i32, {13});
+  const Axis i("i", 13), j("j", 5);
+  const RandomFormula f = formula("gather", compute("G", {i, j}, x(cast(i64, idx(i)), j)), 9);
+  Schedule s(f.program, narrow_target());
+  s.reorder({"j", "i"});
+  s.pack("X", {{0, 3, 0}, {1, 5, 0}, {0, 1, 3}, {1, 1, 5}});
+  s["G"].prefetch("X.packed", "j", 5);
+  check_right(f, s);  // 2^32 rows were fetched before
+}
+
 TEST_CASE("a select that guards a read of a bool keeps the guard") {
   const Tensor x = input("X", boolean, {4});
   const Axis i("i", 9);
