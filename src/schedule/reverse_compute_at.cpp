@@ -20,6 +20,7 @@ class Mover {
   Mover(const Program& program, const StagePath& consumer, const StagePath& at_path, size_t at)
       : program_(program), consumer_(consumer), path_(at_path), at_(at), place_(at_path.loops[at]) {
     placement_.dims.resize(consumer.stage->axes.size());
+    sources_.resize(consumer.stage->axes.size());
   }
 
   void check_inputs() {
@@ -66,6 +67,7 @@ class Mover {
              fmt::format("stage \"{}\" reads nothing that is written inside loop \"{}\"", name(),
                          place_->var.name()),
              "name a loop of a stage whose output it reads", mark());
+    check_independent();
   }
 
   Stmt nest(const std::vector<size_t>& order) {
@@ -189,6 +191,7 @@ class Mover {
                    print(consumer_.stage->axes[n].axis.extent), print(l.buffer->shape[d]),
                    l.buffer->name, d),
                {}, mark());
+      sources_[n].emplace_back(l.buffer, d);
       std::optional<BoxDim>& dim = placement_.dims[n];
       if (!dim) {
         dim = box.dims[d];
@@ -206,6 +209,39 @@ class Mover {
     }
   }
 
+  /// Two axes that go with one loop would meet on a diagonal only: B(i) and B(j) are not all there
+  /// when the loop makes one element of B. Dimensions of one box go their own ways.
+  void check_independent() {
+    for (size_t n = 0; n < sources_.size(); ++n)
+      for (size_t m = 0; m < n; ++m) {
+        if (!share_loop(n, m) || in_one_box(sources_[n], sources_[m])) continue;
+        refuse(Rule::reverse_parts,
+               fmt::format("stage \"{}\" reads along \"{}\" and \"{}\" what different iterations "
+                           "of one loop write",
+                           name(), consumer_.stage->axes[m].axis.var.name(),
+                           consumer_.stage->axes[n].axis.var.name()),
+               "choose a loop outside", mark());
+      }
+  }
+
+  bool share_loop(size_t n, size_t m) const {
+    const auto &a = placement_.dims[n], &b = placement_.dims[m];
+    if (!a || !b) return false;
+    const Expr other = to_expr(b->min);
+    const std::vector<Var> vars = free_vars(to_expr(a->min));
+    return std::any_of(vars.begin(), vars.end(),
+                       [&](const Var& v) { return !v.is_symbol() && uses_var(other, v); });
+  }
+
+  using Source = std::pair<Buffer, size_t>;  // a dimension of a buffer
+  static bool in_one_box(const std::vector<Source>& a, const std::vector<Source>& b) {
+    return std::any_of(a.begin(), a.end(), [&](const Source& x) {
+      return std::any_of(b.begin(), b.end(), [&](const Source& y) {
+        return x.first == y.first && x.second != y.second;
+      });
+    });
+  }
+
   size_t axis_of(const Expr& index) const {
     const std::vector<AxisBinding>& axes = consumer_.stage->axes;
     const VarRef* ref = index.as<VarRef>();
@@ -220,6 +256,7 @@ class Mover {
   size_t at_;
   const For* place_;
   Placement placement_;
+  std::vector<std::vector<Source>> sources_;  // per axis: what ties it
   VarMap last_;  // loops of which only the last iteration counts, with that iteration
 };
 

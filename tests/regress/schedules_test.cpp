@@ -90,6 +90,18 @@ TEST_CASE("a select that guards a read of a bool keeps the guard") {
   check_right(f, s);
 }
 
+TEST_CASE("a consumer of two elements at once does not move to the loop that makes one") {
+  const Tensor v = input("V", i32, {3});
+  const Axis c("c", 3), i("i", 3), j("j", 3);
+  const Tensor p = compute("P", {c}, v(c) + 1);
+  const RandomFormula f = formula("fan", compute("S", {i, j}, p(i) + p(j)));
+  Schedule s(f.program, narrow_target());
+  const auto refusal = s.try_apply(ReverseComputeAt{"S", "P", "c"});
+  REQUIRE(refusal);
+  CHECK_THAT(refusal->rule, Catch::Contains("reads along \"i\" and \"j\" what different"));
+  check_right(f, s);
+}
+
 TEST_CASE("partial sums in registers of which the last row fills no vector") {
   const Tensor x = input("X", i32, {3, 1});
   const Axis i("i", 3), k("k", 1);
