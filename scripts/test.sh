@@ -56,6 +56,8 @@ if [ "${1:-}" != "--fast" ]; then
   count "sanitizer build" "$asan"
   if [ "$asan" -eq 0 ]; then
     rm -f build-asan/ctest.xml
+    export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp
+    ulimit -s 65536 2>/dev/null || true # frames with checks are several times larger
     run_ctest build-asan -L 'unit|regress'
   fi
 fi
