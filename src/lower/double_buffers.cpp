@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/loop_body.h"
 #include "lower/passes.h"
 #include "lower/util.h"
 
@@ -54,32 +55,10 @@ Stmt use_copy(const Stmt& s, const Buffer& from, const Buffer& to, const Expr& c
       });
 }
 
-// A loop's body: the buffers it allocates, then its parts in order.
-struct Body {
-  std::vector<Buffer> allocated;
-  std::vector<Stmt> parts;
-
-  explicit Body(Stmt s) {
-    for (const Allocate* a = s.as<Allocate>(); a; a = s.as<Allocate>()) {
-      allocated.push_back(a->buffer);
-      s = Stmt(a->body);
-    }
-    if (const Seq* sequence = s.as<Seq>())
-      parts = sequence->stmts;
-    else
-      parts = {s};
-  }
-  Stmt stmt() const {
-    Stmt out = seq(parts);
-    for (size_t k = allocated.size(); k-- > 0;) out = make_stmt(Allocate{allocated[k], out});
-    return out;
-  }
-};
-
 // Moves the filling of one buffer ahead. Gives the loop; `before` gets the first filling.
 For move_ahead(const For& loop, const std::string& name, std::vector<Buffer>& copies,
                std::vector<Stmt>& before) {
-  Body body(loop.body);
+  LoopBody body(loop.body);
   const auto found = std::find_if(body.allocated.begin(), body.allocated.end(),
                                   [&](const Buffer& b) { return b->name == name; });
   TENON_CHECK(found != body.allocated.end(), "loop {} is to double-buffer {}, which it lacks",

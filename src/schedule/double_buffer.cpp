@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/loop_body.h"
 #include "schedule/mark.h"
 #include "schedule/place.h"
 
@@ -12,23 +13,6 @@ namespace {
 bool holds(const std::vector<Buffer>& buffers, const Buffer& b) {
   return std::find(buffers.begin(), buffers.end(), b) != buffers.end();
 }
-
-/// The buffers that a loop's body allocates for all of itself, and its parts in order.
-struct Body {
-  std::vector<Buffer> allocated;
-  std::vector<Stmt> parts;
-
-  explicit Body(Stmt s) {
-    for (const Allocate* a = s.as<Allocate>(); a; a = s.as<Allocate>()) {
-      allocated.push_back(a->buffer);
-      s = Stmt(a->body);
-    }
-    if (const Seq* sequence = s.as<Seq>())
-      parts = sequence->stmts;
-    else
-      parts = {s};
-  }
-};
 
 /// One loop that is to have two copies of a buffer.
 class DoubleBuffered {
@@ -118,7 +102,7 @@ class DoubleBuffered {
   }
 
   const For& loop_;
-  const Body body_;
+  const LoopBody body_;
   const std::string mark_;
 };
 

@@ -3,25 +3,14 @@
 #include <tenon/ir/ops.h>
 #include <tenon/support/error.h>
 
-#include "tests/unit/schedule/schedule_formulas.h"
+#include "refused.h"
 
 using namespace tenon;
 using Catch::Matchers::Contains;
 
 namespace {
 
-template <class F>
-void refused(F&& step, const std::vector<std::string>& telling) {
-  try {
-    step();
-  } catch (const ScheduleError& e) {
-    for (const std::string& text : telling) CHECK_THAT(e.what(), Contains(text));
-    return;
-  }
-  FAIL("not refused; expected: " << telling[0]);
-}
-
-Schedule matmul(int64_t m = 64, int64_t n = 64, int64_t depth = 32) {
+Schedule gpu_matmul(int64_t m = 64, int64_t n = 64, int64_t depth = 32) {
   return {Matmul(m, n, depth).program(), Target::generic_gpu()};
 }
 
@@ -36,7 +25,7 @@ TEST_CASE("bind and the scopes of GPUs are refused on a CPU") {
 }
 
 TEST_CASE("what may be bound") {
-  Schedule s = matmul();
+  Schedule s = gpu_matmul();
   refused([&] { s.bind("k", ThreadAxis::thread_x); },
           {"loop \"k\" is a reduction loop of stage \"C\"", "bind needs a spatial loop"});
   refused([&] { s.parallel("i"); },
@@ -53,7 +42,7 @@ TEST_CASE("what may be bound") {
 }
 
 TEST_CASE("threads inside vectors, and beside a block loop") {
-  Schedule s = matmul();
+  Schedule s = gpu_matmul();
   s.reorder({"j", "i"});
   s.vectorize("j");
   refused([&] { s.bind("i", ThreadAxis::thread_x); },
@@ -70,24 +59,24 @@ TEST_CASE("threads inside vectors, and beside a block loop") {
 }
 
 TEST_CASE("D51 the limits of the device are named before anything is launched") {
-  Schedule wide = matmul(64, 2048, 8);
+  Schedule wide = gpu_matmul(64, 2048, 8);
   refused([&] { wide.bind("j", ThreadAxis::thread_x); },
           {"2048 threads along thread_x; a common GPU allows 1024"});
-  Schedule square = matmul(64, 64, 8);
+  Schedule square = gpu_matmul(64, 64, 8);
   square.bind("i", ThreadAxis::thread_y);
   refused([&] { square.bind("j", ThreadAxis::thread_x); },
           {"4096 threads per block (64 x 64 x 1); a common GPU allows 1024", "bind smaller loops"});
-  Schedule deep = matmul(128, 64, 8);
+  Schedule deep = gpu_matmul(128, 64, 8);
   refused([&] { deep.bind("i", ThreadAxis::thread_z); },
           {"128 threads along thread_z; a common GPU allows 64"});
-  Schedule tall = matmul(70000, 64, 8);
+  Schedule tall = gpu_matmul(70000, 64, 8);
   refused([&] { tall.bind("i", ThreadAxis::block_y); },
           {"70000 blocks along block_y; a common GPU allows 65535", "bind it to block_x"});
   tall.bind("i", ThreadAxis::block_x);
 }
 
 TEST_CASE("memory belongs to the block or to one thread") {
-  Schedule s = matmul(16, 64);
+  Schedule s = gpu_matmul(16, 64);
   const CacheWriteStages made = s.cache_write("i", {.scope = Scope::shared});
   refused([&] { s["C"].bind("i", ThreadAxis::thread_x); },
           {"buffer C.cache is shared and allocated inside thread loop \"i\"",
@@ -99,7 +88,7 @@ TEST_CASE("memory belongs to the block or to one thread") {
 }
 
 TEST_CASE("local memory is a thread's own") {
-  Schedule s = matmul();
+  Schedule s = gpu_matmul();
   s.bind("i", ThreadAxis::block_x);
   const CacheWriteStages made = s.cache_write("i");
   s["C"].bind("j", ThreadAxis::thread_x);
@@ -112,7 +101,7 @@ TEST_CASE("local memory is a thread's own") {
 }
 
 TEST_CASE("kernels share global memory only") {
-  Schedule s = matmul();
+  Schedule s = gpu_matmul();
   refused([&] { s.cache_read("B", "root", {.scope = Scope::shared}); },
           {"buffer B.cache is shared memory, but it is allocated outside all loops",
            "kernels share global memory only"});

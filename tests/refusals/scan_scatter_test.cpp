@@ -2,7 +2,7 @@
 
 #include <tenon/support/error.h>
 
-#include "tests/unit/schedule/schedule_formulas.h"
+#include "refused.h"
 
 // What scans, scatters and folds in order refuse, and what they still allow.
 
@@ -27,17 +27,6 @@ Schedule row_updates() {
   const Tensor at = compute("A", {a}, idx(a) - 1);
   const Tensor s = scatter("S", {r, c}, int_imm(0, i32), {i, j}, {at(i), j}, x(i, j));
   return {make_program("updates", {compute("D", {y, z}, s(y, z) + 1)}), wide_target()};
-}
-
-template <class F>
-void refused(F&& step, const std::vector<std::string>& telling) {
-  try {
-    step();
-  } catch (const ScheduleError& e) {
-    for (const std::string& text : telling) CHECK_THAT(e.what(), Contains(text));
-    return;
-  }
-  FAIL("not refused; expected: " << telling[0]);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <tenon/support/error.h>
 
-#include "tests/unit/schedule/schedule_formulas.h"
+#include "refused.h"
 
 using namespace tenon;
 using Catch::Matchers::Contains;
@@ -26,17 +26,6 @@ Schedule packed(DType left, DType right) {
   s.reorder({"j.o", "k.o", "i", "j.i", "k.i"});
   s.cache_read("B", "j.o", {.layout = {{1, 16, 0}, {0, 4, 0}, {1, 1, 16}, {0, 1, 4}}});
   return s;
-}
-
-template <class F>
-void refused(F&& step, const std::vector<std::string>& telling) {
-  try {
-    step();
-  } catch (const ScheduleError& e) {
-    for (const std::string& text : telling) CHECK_THAT(e.what(), Contains(text));
-    return;
-  }
-  FAIL("not refused; expected: " << telling[0]);
 }
 
 }  // namespace
