@@ -17,7 +17,8 @@ struct KernelEntry {
   std::vector<std::string> inputs;  // names of all tensors it may read, as the program has them
   std::function<std::vector<Tensor>(const KernelArgs&)> build;
   std::function<double(const KernelArgs&)> flops;  // floating-point operations; an FMA counts 2
-  /// The outputs by plain loops, from those inputs that the program has, in order; for small shapes.
+  /// The outputs by plain loops, from those inputs that the program has, in order; for small
+  /// shapes.
   std::function<RefArray(const KernelArgs&, const std::vector<RefArray>&)> reference;
   /// Inputs that are positions: name -> lowest and highest that there is. Empty: there are none.
   std::function<std::map<std::string, std::pair<int64_t, int64_t>>(const KernelArgs&)> ranges = {};

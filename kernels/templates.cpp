@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "kernels/blocking.h"
 #include "kernels/contraction.h"
 
 namespace tenon {
@@ -57,8 +58,9 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
   const Reductions r = count_reductions(program);
   const std::string anchor = roles(program).anchor;
   if (r.count == 0) list.push_back({"map", map_template});
-  if (r.count > 0 && !r.chained && find_contraction(program, anchor))
-    list.push_back({"tile", tile_template});
+  const auto product = r.count > 0 && !r.chained ? find_contraction(program, anchor) : std::nullopt;
+  if (product && is_matrix_product(*product)) list.push_back({"matmul", matmul_template});
+  if (product) list.push_back({"tile", tile_template});
   // A product of symbolic extents has no tile of this kind, and rows alone are a poor one.
   if (r.count > 0 && (r.chained || program.symbols.empty())) list.push_back({"row", row_template});
   list.push_back({"generic", generic_template});

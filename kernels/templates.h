@@ -11,6 +11,10 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
 /// the maps after it computed on the tile. Needs find_contraction() of the anchor.
 void tile_template(Schedule& s, Knobs& knobs);
 
+/// (Batched) products of two matrices: blocks of X for the second cache, packed or read in place,
+/// tiles of rows x vectors in registers. Needs is_matrix_product() of the anchor.
+void matmul_template(Schedule& s, Knobs& knobs);
+
 /// Chains of reductions along the same rows (softmax, normalisations, reductions, pools):
 /// everything of a row is computed inside its loop.
 void row_template(Schedule& s, Knobs& knobs);

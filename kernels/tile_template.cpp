@@ -6,6 +6,7 @@
 
 #include "kernels/contraction.h"
 #include "kernels/nests.h"
+#include "kernels/register_sum.h"
 #include "kernels/templates.h"
 
 namespace tenon {
@@ -128,12 +129,6 @@ TiledLoops split_and_reorder(Schedule& s, const Contraction& c, const TileChoice
   return t;
 }
 
-bool is_parameter(const Program& program, const std::string& buffer) {
-  for (const Param& p : program.params)
-    if (p.buffer->name == buffer) return true;
-  return false;
-}
-
 /// The maps that feed the anchor directly stay stages of their own; what feeds only them is inlined
 /// into them.
 void inline_before_producers(Schedule& s, const std::string& anchor) {
@@ -153,59 +148,6 @@ void inline_before_producers(Schedule& s, const std::string& anchor) {
         !direct.count(path.stage->outputs[0]->name))
       inlined.push_back(path.stage->name);
   for (const std::string& name : inlined) s.try_apply(ComputeInline{name});
-}
-
-/// Whether the lanes of stage's innermost loop are those of the sum that it reads: only then can
-/// the sum stay in registers. Y(i,j) = C(i,j) + b(j): yes; Y(i,j) = X(i,j) - C(i), with C's lanes
-/// along i: no.
-bool reads_along_lanes(const Schedule& s, const std::string& stage, const std::string& sum) {
-  const std::vector<StagePath> paths = stage_paths(s.program().body);
-  const auto path = std::find_if(paths.begin(), paths.end(),
-                                 [&](const StagePath& p) { return p.stage->name == stage; });
-  if (path == paths.end() || path->loops.empty()) return true;
-  const Var& lane = path->loops.back()->var;
-  const auto moves = [&](const Expr& index) {
-    return std::any_of(path->stage->axes.begin(), path->stage->axes.end(),
-                       [&](const AxisBinding& a) {
-                         return uses_var(a.value, lane) && uses_var(index, a.axis.var);
-                       });
-  };
-  bool along = true;
-  for (const Expr& value : path->stage->values)
-    walk(value, [&](const Expr& e) {
-      if (auto* l = e.as<Load>(); l && l->buffer->name == sum)
-        for (size_t d = 0; d < l->indices.size(); ++d)
-          along = along && moves(l->indices[d]) == (d + 1 == l->indices.size());
-      return true;
-    });
-  return along;
-}
-
-/// Whether there are maps to compute at the tile's end and all of them read the sum along its
-/// lanes.
-bool can_stay_in_registers(const Schedule& s, const Contraction& c, const Loop& tile_loop) {
-  Schedule trial = s;
-  const std::vector<std::string> after = fuse_epilogue(trial, tile_loop);
-  return !after.empty() && std::all_of(after.begin(), after.end(), [&](const std::string& stage) {
-    return reads_along_lanes(trial, stage, c.output);
-  });
-}
-
-/// The sum in registers and the maps after it at the tile's end: on the registers where their lanes
-/// agree, else on a copy in memory. Adds the stages to `done`; returns how many of those are
-/// vectors of the tile.
-size_t place_sum(Schedule& s, const Contraction& c, const Loop& tile_loop,
-                 std::vector<std::string>& done) {
-  const bool stays = !is_parameter(s.program(), c.output) && can_stay_in_registers(s, c, tile_loop);
-  if (!stays) done.push_back(s[c.stage].cache_write(tile_loop, {Scope::reg}).store);
-  const size_t in_tile = done.size();
-  for (const std::string& stage : fuse_epilogue(s, tile_loop)) {
-    done.push_back(stage);
-    if (!stays) finish_map_in_loop(s, stage, tile_loop);
-  }
-  if (!stays) return in_tile;
-  s.apply(SetScope{c.output, Scope::reg});
-  return done.size();
 }
 
 bool rows_should_be_parallel(const Contraction& c, const TileChoice& choice, const Target& target) {
@@ -261,7 +203,7 @@ void tile_template(Schedule& s, Knobs& knobs) {
   const Loop tile_loop = t.outer.back();
 
   std::vector<std::string> done = {anchor};
-  const size_t in_tile = place_sum(s, *c, tile_loop, done);
+  const size_t in_tile = place_sum(s, c->stage, c->output, tile_loop, done);
 
   if (choice.pack_x) pack_x(s, *c, t.vector_tiles, done);
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);

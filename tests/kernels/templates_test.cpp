@@ -189,7 +189,7 @@ TEST_CASE("every template in other types, and integers exactly") {
   }
 }
 
-TEST_CASE("a product's default is a full register tile with packed columns") {
+TEST_CASE("a product is given to the matmul template, and its register tile is full") {
   const Target target = Target::parse("x86-64/avx512");
   const KernelEntry& entry = find_kernel("matmul");
   const Program program =
@@ -204,7 +204,7 @@ TEST_CASE("a product's default is a full register tile with packed columns") {
   CHECK(registers_used(tile) <= registers_free(target));
   CHECK(tile.rows * tile.extra * tile.vectors >= 16);
   CHECK(tile.vectors >= 2);
-  CHECK(templates_for(program, target)[0].name == "tile");
+  CHECK(templates_for(program, target)[0].name == "matmul");
 }
 
 TEST_CASE("the parts of a convolution's loops are recognised") {

@@ -1,0 +1,255 @@
+#include "kernels/blocking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tenon {
+namespace {
+
+// Bytes a cycle that one core gets from beyond its second cache where it reads lines in order, from
+// the second cache in order, and from it in pieces of rows, which no prefetcher foresees.
+constexpr double kFarBytes = 7, kNearBytes = 24, kPieceBytes = 14;
+/// From beyond the second cache where the prefetchers follow none of the many rows, and from the
+/// second cache where all rows fall into the same sets of the first.
+constexpr double kMissBytes = 4.5, kConflictBytes = 9;
+/// Cycles to copy a line into a panel, beside reading it.
+constexpr double kCopyCycles = 8;
+/// Bytes of a row that could be read in the time it takes the prefetchers to notice a new one.
+constexpr double kNoticeBytes = 512;
+/// Pages that may be open at once before translations fall out of the first TLB.
+constexpr double kOpenPages = 64;
+constexpr double kPage = 4096;
+/// Cycles to hand work to the other cores and to wait for them.
+constexpr double kForkCycles = 4000;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Sizes {
+  double batch = 1;
+  int64_t m = 1, n = 1, k = 1, lanes = 1, bytes = 4;
+};
+
+Sizes sizes_of(const Contraction& c, const Target& target) {
+  Sizes s;
+  for (const LoopExtent& b : c.batch) s.batch *= static_cast<double>(b.extent);
+  s.m = c.rows->extent;
+  s.n = c.vector.extent;
+  s.k = c.reduce[0].extent;
+  s.lanes = target.lanes(c.dtype);
+  s.bytes = byte_size(c.dtype);
+  return s;
+}
+
+/// The blocking in numbers of this product.
+struct Cut {
+  int64_t width, tiles, panels, blocks;  // columns of a tile; tiles; tiles a block; blocks
+  int64_t k_block, k_blocks, piece;      // steps a block; blocks of k; rows a piece
+};
+
+Cut cut(const Sizes& s, const Blocking& b) {
+  Cut c;
+  c.width = b.tile.vectors * s.lanes;
+  c.tiles = ceil_div(s.n, c.width);
+  c.panels = b.panels > 0 ? std::min(b.panels, c.tiles) : c.tiles;
+  c.blocks = ceil_div(c.tiles, c.panels);
+  c.k_block = b.k_block > 0 ? std::min(b.k_block, s.k) : s.k;
+  c.k_blocks = ceil_div(s.k, c.k_block);
+  c.piece = ceil_div(ceil_div(s.m, b.row_pieces), b.tile.rows) * b.tile.rows;
+  return c;
+}
+
+template <class F>
+void each_tile(int64_t extent, int64_t tile, F&& f) {
+  if (extent / tile > 0) f(static_cast<double>(extent / tile), tile);
+  if (extent % tile > 0) f(1.0, extent % tile);
+}
+
+/// How the vectors of X reach the registers.
+struct Stream {
+  double cycles;  // that one vector takes
+  double loads;   // lines that it touches
+};
+
+/// Cycles of one step of a tile: multiply-adds and loads two a cycle, the panel's stream, the
+/// latency of an accumulator.
+double step_cycles(double rows, double vectors, const Stream& x) {
+  const double fma = rows * vectors / 2, loads = (rows + vectors * x.loads) / 2;
+  return std::max({fma, loads, vectors * x.cycles, 4.0}) + 0.2 * loads;
+}
+
+/// Start and end of a tile: the accumulators come from and go to memory, and the loop's last branch
+/// is mispredicted.
+double end_cycles(double accumulators, bool partial) {
+  return accumulators * (partial ? 1.5 : 1.0) + 20;
+}
+
+Stream stream_of_x(const Sizes& s, const Cut& c, const Target& target, bool in_panels) {
+  const double vector_bytes = target.vector_bits / 8.0;
+  const double block = static_cast<double>(c.k_block * c.panels * c.width * s.bytes);
+  const bool pieces = !in_panels && c.width < s.n;
+  const bool aligned = in_panels || s.n * s.bytes % (target.vector_bits / 8) == 0;
+  Stream x{0.5, aligned ? 1.0 : 2.0};
+  const double piece =
+      std::gcd(s.n * s.bytes, int64_t{4096}) >= 2048 ? kConflictBytes : kPieceBytes;
+  if (block > target.l1d_bytes / 2.0) x.cycles = vector_bytes / (pieces ? piece : kNearBytes);
+  return x;
+}
+
+double compute_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
+                      bool in_panels) {
+  const Stream x = stream_of_x(s, c, target, in_panels);
+  double total = 0;
+  each_tile(s.m, b.tile.rows, [&](double row_tiles, int64_t rows) {
+    each_tile(s.n, c.width, [&](double tiles, int64_t width) {
+      const double r = static_cast<double>(rows), v = static_cast<double>(ceil_div(width, s.lanes));
+      const double steps = static_cast<double>(s.k) * step_cycles(r, v, x);
+      total += row_tiles * tiles *
+               (steps + static_cast<double>(c.k_blocks) * end_cycles(r * v, c.k_blocks > 1));
+    });
+  });
+  return s.batch * total;
+}
+
+/// A block of X too large for the second cache comes from beyond it again for each row of tiles.
+double reread_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2) {
+  const double block = static_cast<double>(c.k_block * s.bytes) *
+                       static_cast<double>(std::min(s.n, c.panels * c.width));
+  if (block <= 1.2 * l2) return 0;
+  const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
+  return static_cast<double>(b.row_pieces) * (passes - 1) *
+         static_cast<double>(s.k * s.n * s.bytes) / kFarBytes;
+}
+
+/// How much longer it takes to read the rows of a block where they are parts of longer ones.
+double notice(const Sizes& s, const Cut& c) {
+  const int64_t piece = c.panels * c.width;
+  return piece < s.n ? 1 + kNoticeBytes / static_cast<double>(piece * s.bytes) : 1;
+}
+
+/// X read in place for the first time, slower where more rows are open than there are translations,
+/// and much slower each time where they fall out.
+double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2) {
+  const double x = static_cast<double>(s.k * s.n * s.bytes);
+  const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
+  const double row_bytes = static_cast<double>(s.n * s.bytes);
+  const double pages = static_cast<double>(c.k_block) * std::min(1.0, row_bytes / kPage);
+  const double far = pages <= kOpenPages / 2 ? kFarBytes : kMissBytes;
+  double cycles = x <= l2 ? 0 : x / far * notice(s, c);
+  if (pages > kOpenPages && x > l2 / 2) cycles += passes * x / 64 * 10;
+  return static_cast<double>(b.row_pieces) * cycles;
+}
+
+/// X copied once a piece of rows: it is read in order and written to the second cache; elements
+/// that are no neighbours go one by one.
+double packing_cycles(const Contraction& c, const Sizes& s, const Blocking& b, const Cut& parts) {
+  const double x = static_cast<double>(s.k * s.n * s.bytes);
+  const double line = c.x_contiguous ? 64 / kFarBytes * notice(s, parts) + kCopyCycles
+                                     : 64.0 / static_cast<double>(s.bytes) * 2;
+  return static_cast<double>(b.row_pieces) * x / 64 * line;
+}
+
+/// What W and the partial results cost beyond the second cache; half of it hides behind the work.
+double traffic_cycles(const Sizes& s, const Cut& c, double l2) {
+  const double w = static_cast<double>(s.m * s.k * s.bytes);
+  const double part = static_cast<double>(c.piece * s.bytes) *
+                      static_cast<double>(std::min(s.n, c.panels * c.width));
+  const double results = static_cast<double>(s.m * s.n * s.bytes);
+  double cycles = 0;
+  if (w > l2) cycles += 0.5 * static_cast<double>(c.blocks) * w / kFarBytes;
+  if (part > l2) cycles += static_cast<double>(c.k_blocks - 1) * results / kFarBytes;
+  return cycles;
+}
+
+std::vector<int64_t> k_blocks(int64_t k) {
+  std::vector<int64_t> out = {0};
+  for (int64_t most : {16, 32, 64, 128, 256, 512, 1024})
+    if (k >= most + most / 2) out.push_back(ceil_div(k, ceil_div(k, most)));
+  return out;
+}
+
+/// Tiles a block so that the threads share the columns evenly and a block fits the second cache.
+std::vector<int64_t> panel_counts(const Sizes& s, const RegisterTile& tile, int64_t k_block,
+                                  const Target& target) {
+  const int64_t width = tile.vectors * s.lanes, tiles = ceil_div(s.n, width);
+  const int64_t rows = k_block > 0 ? k_block : s.k;
+  const int64_t fit =
+      std::max<int64_t>(1, target.l2_bytes / 2 / std::max<int64_t>(1, rows * width * s.bytes));
+  std::vector<int64_t> out = {0};
+  const auto add = [&](int64_t blocks) {
+    const int64_t panels = ceil_div(tiles, std::max<int64_t>(blocks, 1));
+    if (panels < tiles && std::find(out.begin(), out.end(), panels) == out.end())
+      out.push_back(panels);
+  };
+  add(ceil_div(tiles, fit));
+  add(target.cores);
+  add(ceil_div(ceil_div(tiles, fit), target.cores) * target.cores);
+  return out;
+}
+
+/// The few tiles that do most for one step and waste least on the rests.
+std::vector<RegisterTile> good_tiles(const Sizes& s, const Target& target, bool in_panels) {
+  std::vector<std::pair<double, RegisterTile>> all;
+  const int64_t width = ceil_div(s.n, s.lanes), most_rows = 14;
+  for (int64_t rows = 1; rows <= std::min(s.m, most_rows); ++rows)
+    for (int64_t vectors = 1; vectors <= std::min<int64_t>(width, 8); ++vectors) {
+      const Blocking b{{rows, 1, vectors}};
+      if (registers_used(b.tile) > registers_free(target)) break;
+      all.emplace_back(compute_cycles(s, b, cut(s, b), target, in_panels), b.tile);
+    }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<RegisterTile> out;
+  for (size_t n = 0; n < std::min<size_t>(all.size(), 8); ++n) out.push_back(all[n].second);
+  return out;
+}
+
+}  // namespace
+
+bool is_matrix_product(const Contraction& c) {
+  return c.rows && c.rows_group == 0 && !c.extra && c.outer.empty() && c.reduce.size() == 1 &&
+         !c.x_buffer.empty();
+}
+
+double blocked_cycles(const Contraction& c, const Blocking& b, const Target& target, bool ahead) {
+  const Sizes s = sizes_of(c, target);
+  const Cut parts = cut(s, b);
+  const double l2 = static_cast<double>(target.l2_bytes) / 2;
+  double total = compute_cycles(s, b, parts, target, ahead || b.packed);
+  if (!ahead)
+    total +=
+        s.batch * (b.packed ? packing_cycles(c, s, b, parts) : unpacked_cycles(s, b, parts, l2));
+  total += s.batch * (traffic_cycles(s, parts, l2) + reread_cycles(s, b, parts, l2));
+  const double pieces = s.batch * static_cast<double>(b.row_pieces * parts.blocks);
+  const double cores = std::min<double>(target.cores, pieces);
+  if (cores <= 1) return total;
+  const double rows = static_cast<double>(parts.piece) / static_cast<double>(s.m);
+  const double columns = static_cast<double>(parts.panels * parts.width) / static_cast<double>(s.n);
+  const double share = std::min(1.0, rows) * std::min(1.0, columns) / s.batch;
+  return total * std::min(1.0, std::ceil(pieces / cores) * share) + kForkCycles;
+}
+
+Blocking best_blocking(const Contraction& c, const Target& target, bool ahead) {
+  const Sizes s = sizes_of(c, target);
+  Blocking best;
+  double least = -1;
+  for (bool packed : {false, true}) {
+    if (ahead && packed) continue;
+    for (const RegisterTile& tile : good_tiles(s, target, ahead || packed)) {
+      if (!packed && !ahead && !c.x_contiguous && s.m > 2 * tile.rows) continue;
+      for (int64_t k_block : k_blocks(s.k))
+        for (int64_t panels : panel_counts(s, tile, k_block, target))
+          for (int64_t pieces : {int64_t{1}, static_cast<int64_t>(target.cores)}) {
+            const Blocking b{tile, k_block, panels, pieces, packed};
+            const double cycles = blocked_cycles(c, b, target, ahead);
+            if (least < 0 || cycles < least * 0.999) {
+              least = cycles;
+              best = b;
+            }
+          }
+    }
+  }
+  return best;
+}
+
+}  // namespace tenon

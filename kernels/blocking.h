@@ -1,0 +1,32 @@
+#pragma once
+#include "kernels/contraction.h"
+
+namespace tenon {
+
+/// How a matrix product C[m, n] += W[m, k] * X[k, n] is cut, from the outside in:
+///   pieces of the rows, blocks of X's columns (shared by the threads)
+///     blocks of k            -> a block of X, k_block x panels tiles, packed or read in place
+///       tiles of rows        -> rows x k_block of W stay in the first cache
+///         tiles of columns   -> a panel of X streams from the second cache
+///           k_block steps on a register tile
+struct Blocking {
+  RegisterTile tile;
+  int64_t k_block = 0;     ///< steps before C is put back; 0: all
+  int64_t panels = 0;      ///< column tiles in a block of X; 0: all
+  int64_t row_pieces = 1;  ///< pieces of the rows that run in parallel
+  bool packed = false;     ///< the block of X is copied, tile by tile
+  bool operator==(const Blocking&) const = default;
+};
+
+/// A plain (batched) matrix product: rows, one vector axis and one reduction, both factors read.
+bool is_matrix_product(const Contraction& c);
+
+/// Estimated cycles of the busiest core: what tile_cycles() counts for each step, the ends of the
+/// tiles once a block of k, and the traffic of X, W and C beyond the second cache. `ahead`: X comes
+/// packed.
+double blocked_cycles(const Contraction& c, const Blocking& b, const Target& target, bool ahead);
+
+/// The blocking of least estimated cycles.
+Blocking best_blocking(const Contraction& c, const Target& target, bool ahead);
+
+}  // namespace tenon

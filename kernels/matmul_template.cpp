@@ -1,0 +1,172 @@
+#include <tenon/schedule/roles.h>
+#include <tenon/support/error.h>
+
+#include <algorithm>
+
+#include "kernels/blocking.h"
+#include "kernels/nests.h"
+#include "kernels/register_sum.h"
+#include "kernels/templates.h"
+
+namespace tenon {
+namespace {
+
+std::vector<int64_t> with(std::vector<int64_t> values, int64_t standard) {
+  if (std::find(values.begin(), values.end(), standard) == values.end()) values.push_back(standard);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+std::vector<int64_t> up_to(const std::vector<int64_t>& values, int64_t most) {
+  std::vector<int64_t> out;
+  for (int64_t v : values)
+    if (v <= most) out.push_back(v);
+  return out;
+}
+
+bool is_constant(const Program& program, const std::string& buffer) {
+  return std::any_of(program.params.begin(), program.params.end(), [&](const Param& p) {
+    return p.buffer->name == buffer && p.role == ParamRole::constant;
+  });
+}
+
+Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& knobs) {
+  const Blocking best = best_blocking(c, target, ahead);
+  const int64_t width = (c.vector.extent + target.lanes(c.dtype) - 1) / target.lanes(c.dtype);
+  Blocking b;
+  b.tile.rows =
+      knobs.pick("rows",
+                 with(up_to({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24}, c.rows->extent),
+                      best.tile.rows),
+                 best.tile.rows);
+  b.tile.vectors =
+      knobs.pick("vectors", with(up_to({1, 2, 3, 4, 5, 6, 8, 12}, width), best.tile.vectors),
+                 best.tile.vectors);
+  b.k_block =
+      knobs.pick("k_block",
+                 with(up_to({0, 16, 32, 64, 128, 256, 384, 512, 768, 1024}, c.reduce[0].extent - 1),
+                      best.k_block),
+                 best.k_block);
+  b.panels = knobs.pick("panels", with(up_to({0, 1, 2, 4, 6, 8, 12, 16, 32}, width), best.panels),
+                        best.panels);
+  b.row_pieces =
+      knobs.pick("row_pieces", with(up_to({1, 2, 4, 8, 16}, c.rows->extent), best.row_pieces),
+                 best.row_pieces);
+  b.packed = !ahead && knobs.flag("pack", best.packed);
+  const int64_t free = registers_free(target);
+  knobs.require(
+      [free](const Point& p) {
+        return registers_used({p.number("rows"), 1, p.number("vectors")}) <= free;
+      },
+      "the tile needs more vector registers than the target has");
+  return b;
+}
+
+/// The loops of the product after blocking, from the outside in.
+struct BlockedLoops {
+  std::vector<Loop> shared;  // batch, pieces of rows, blocks of columns
+  Loop block;                // one block of X stays the same inside it; no name: all of X does
+  Loop tile;                 // the tile's loop
+  Loop rows, vector;         // inside the tile
+};
+
+BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b) {
+  StageSteps anchor = s[c.stage];
+  const int64_t width = b.tile.vectors * s.target().lanes(c.dtype);
+  BlockedLoops l;
+  Loop rows{c.stage, c.rows->loop}, columns{c.stage, c.vector.loop}, k{c.stage, c.reduce[0].loop};
+  for (const LoopExtent& batch : c.batch) l.shared.push_back({c.stage, batch.loop});
+  if (b.row_pieces > 1) {
+    const int64_t tiles = (c.rows->extent + b.tile.rows - 1) / b.tile.rows,
+                  piece = (tiles + b.row_pieces - 1) / b.row_pieces * b.tile.rows;
+    const auto [o, i] = anchor.split(rows, piece);
+    l.shared.push_back(o);
+    rows = i;
+  }
+  if (b.panels > 0 && b.panels * width < c.vector.extent) {
+    const auto [o, i] = anchor.split(columns, b.panels * width);
+    l.shared.push_back(o);
+    columns = i;
+  }
+  if (!l.shared.empty()) l.block = l.shared.back();
+  std::vector<LoopRef> order(l.shared.begin(), l.shared.end());
+  if (b.k_block > 0 && b.k_block < c.reduce[0].extent) {
+    const auto [o, i] = anchor.split(k, b.k_block);
+    order.push_back(o);
+    l.block = o;
+    k = i;
+  }
+  const auto [row_tile, row] = anchor.split(rows, b.tile.rows);
+  const auto [column_tile, lane] = anchor.split(columns, width);
+  order.insert(order.end(), {row_tile, column_tile, k, row, lane});
+  anchor.reorder(order);
+  l.tile = column_tile;
+  l.rows = row;
+  l.vector = lane;
+  return l;
+}
+
+/// Dimensions of X with the vector axis cut into panels: [n/width][..][k][width].
+std::vector<LayoutDim> panel_layout(const Contraction& c, int64_t width) {
+  std::vector<LayoutDim> layout;
+  const int vector = c.x_order.back();
+  for (size_t n = 0; n + 2 < c.x_order.size(); ++n) layout.push_back({c.x_order[n], 1, 0});
+  layout.push_back({vector, width, 0});
+  if (c.x_order.size() > 1) layout.push_back({c.x_order[c.x_order.size() - 2], 1, 0});
+  layout.push_back({vector, 1, width});
+  return layout;
+}
+
+/// A copy of the block of X in panels, made in the order in which X lies in memory.
+std::string pack_block(Schedule& s, const Contraction& c, const BlockedLoops& l, int64_t width) {
+  const LoopRef at = l.block.name.empty() ? LoopRef("root") : LoopRef(l.block);
+  const std::string copy =
+      s[c.stage].cache_read(c.x_buffer, at, {.layout = panel_layout(c, width)});
+  std::vector<Loop> loops = l.block.name.empty() ? s[copy].loops() : loops_below(s, copy, l.block);
+  const Loop lanes = loops[static_cast<size_t>(c.x_order.back())];
+  if (!c.x_contiguous) {
+    std::vector<LoopRef> order;
+    for (int d : c.x_order) order.push_back(loops[static_cast<size_t>(d)]);
+    s[copy].reorder(order);
+  }
+  const auto [panel, lane] = s[copy].split(lanes, width);
+  s[copy].vectorize(lane, {Tail::mask});
+  if (l.block.name.empty()) fuse_and_parallel(s, copy, {s[copy].loops()[0]});
+  return copy;
+}
+
+}  // namespace
+
+void matmul_template(Schedule& s, Knobs& knobs) {
+  const std::string anchor = roles(s.program()).anchor;
+  const auto c = find_contraction(s.program(), anchor);
+  TENON_CHECK(c && is_matrix_product(*c), "matmul_template on a program that is no matrix product");
+  const bool ahead = is_constant(s.program(), c->x_buffer);
+  const Blocking b = choose(*c, s.target(), ahead, knobs);
+  const int64_t width = b.tile.vectors * s.target().lanes(c->dtype);
+
+  inline_prologue(s);
+  if (ahead) s.pack(c->x_buffer, panel_layout(*c, width), {PackWhen::ahead});
+  const BlockedLoops l = block_loops(s, *c, b);
+  std::vector<std::string> done = {anchor};
+  const bool in_blocks = b.k_block > 0 && b.k_block < c->reduce[0].extent;
+  size_t in_tile;
+  if (in_blocks) {
+    const CacheWriteStages copies = s[anchor].cache_write(l.tile, {Scope::reg});
+    done.insert(done.end(), {copies.load, copies.store});
+    in_tile = done.size();
+    for (const std::string& stage : fuse_epilogue(s, l.tile)) {
+      done.push_back(stage);
+      finish_map_in_loop(s, stage, l.tile);
+    }
+  } else {
+    in_tile = place_sum(s, anchor, c->output, l.tile, done);
+  }
+  if (b.packed) done.push_back(pack_block(s, *c, l, width));
+  s[anchor].unroll(l.rows).vectorize(l.vector, {Tail::mask});
+  for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], l.tile);
+  if (!l.shared.empty()) fuse_and_parallel(s, anchor, l.shared);
+  schedule_rest(s, done);
+}
+
+}  // namespace tenon

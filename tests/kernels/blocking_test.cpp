@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+#include <tenon/compile/compile.h>
+#include <tenon/te/te.h>
+
+#include <catch2/catch.hpp>
+
+#include "kernels/blocking.h"
+#include "kernels/table.h"
+#include "kernels/templates.h"
+#include "template_cases.h"
+
+using namespace tenon;
+
+namespace {
+
+Program product(int64_t m, int64_t n, int64_t k) {
+  const KernelEntry& entry = find_kernel("matmul");
+  return make_program(
+      "p", entry.build(parse_kernel_args(
+               entry, {fmt::format("m={}", m), fmt::format("n={}", n), fmt::format("k={}", k)})));
+}
+
+Contraction parts(const Program& program, const std::string& stage) {
+  auto c = find_contraction(program, stage);
+  REQUIRE(c);
+  return *c;
+}
+
+Target machine(int cores, int64_t l2_bytes) {
+  Target t = Target::parse("x86-64/avx512");
+  t.cores = cores;
+  t.l1d_bytes = 48 << 10;
+  t.l2_bytes = l2_bytes;
+  return t;
+}
+
+/// C[i, j] = sum of A[i, k] * B[k, j], B known ahead, and a map after it.
+Program with_constant(int64_t m, int64_t n, int64_t k, bool transposed) {
+  Tensor a = input("A", DType::f32, {m, k});
+  Tensor b = transposed ? constant("B", DType::f32, {n, k}) : constant("B", DType::f32, {k, n});
+  Axis i("i", m), j("j", n), r("k", k);
+  Tensor c = compute("C", {i, j}, sum(a(i, r) * (transposed ? b(j, r) : b(r, j)), r));
+  return make_program("p", {compute("Y", {i, j}, max(c(i, j), Expr(0.0f)))});
+}
+
+}  // namespace
+
+TEST_CASE("blocks of a large product fit the second cache whatever its size") {
+  for (const int64_t l2 : {512 << 10, 1 << 20, 2 << 20})
+    for (const int64_t size : {700, 1024, 2048, 4096}) {
+      const Contraction c = parts(product(size, size, size), "C");
+      const Blocking b = best_blocking(c, machine(2, l2), false);
+      INFO(l2 << " " << size);
+      CHECK(b.packed);
+      const int64_t width = b.tile.vectors * 16, columns = b.panels > 0 ? b.panels * width : size,
+                    steps = b.k_block > 0 ? b.k_block : size;
+      CHECK(steps * columns * 4 <= l2);
+      CHECK(registers_used(b.tile) <= registers_free(machine(2, l2)));
+      CHECK(b.tile.rows * b.tile.vectors >= 20);
+    }
+}
+
+TEST_CASE("few rows are not worth packing for, and both cores get their share") {
+  for (const int64_t rows : {2, 7, 17}) {
+    const Contraction c = parts(product(rows, 2048, 2048), "C");
+    const Blocking b = best_blocking(c, machine(2, 2 << 20), false);
+    INFO(rows);
+    CHECK_FALSE(b.packed);
+    CHECK((b.k_block > 0 && b.k_block <= 64));
+    const int64_t width = b.tile.vectors * 16,
+                  blocks = b.panels > 0 ? (2048 + b.panels * width - 1) / (b.panels * width) : 1;
+    CHECK(blocks * b.row_pieces >= 2);
+  }
+}
+
+TEST_CASE("tiny products stay on one core") {
+  const Contraction c = parts(product(8, 16, 8), "C");
+  const Blocking b = best_blocking(c, machine(2, 2 << 20), false);
+  CHECK(b.row_pieces == 1);
+  CHECK(b.panels == 0);
+}
+
+TEST_CASE("what is a matrix product and what is not") {
+  CHECK(is_matrix_product(parts(product(4, 5, 6), "C")));
+  const KernelEntry& conv = find_kernel("conv2d");
+  const Program program = make_program(
+      "p", conv.build(parse_kernel_args(conv, {"c_in=8", "h=9", "w=20", "c_out=16", "k=3"})));
+  CHECK_FALSE(is_matrix_product(parts(program, "Y")));
+}
+
+TEST_CASE("a constant operand is packed ahead and gives the same results") {
+  const Target host = Target::host();
+  Rng rng(3);
+  for (const bool transposed : {false, true})
+    for (const auto& [m, n, k] :
+         {std::tuple<int64_t, int64_t, int64_t>{17, 70, 33}, {1, 100, 37}, {40, 150, 1100}}) {
+      INFO(m << " " << n << " " << k << " " << transposed);
+      const Program program = with_constant(m, n, k, transposed);
+      const Task task("p", program, templates_for(program, host), host);
+      const Schedule s = default_schedule(task);
+      CHECK(to_json(s.trace()).find("ahead") != std::string::npos);
+      const Kernel plain = compile(program, host), packed = compile(s.program(), host);
+      const std::vector<Array> args = {random(f32, {m, k}, 1),
+                                       random(f32, transposed ? Shape{n, k} : Shape{k, n}, 2),
+                                       zeros(f32, {m, n})};
+      std::vector<Array> own = packed.prepacked(args);
+      own[2] = zeros(f32, {m, n});
+      CHECK(own[1].shape() != args[1].shape());
+      plain.run(args, serial_pool());
+      packed.run(own, serial_pool());
+      const auto expected = args[2].elements<float>(), got = own[2].elements<float>();
+      for (size_t e = 0; e < got.size(); ++e)
+        REQUIRE(std::abs(got[e] - expected[e]) <= 1e-6 * static_cast<double>(k));
+    }
+}
