@@ -1,0 +1,252 @@
+// Tenon: one function a row makes the kernels of a case. "perf_tenon [RECORDS.jsonl]": with a log
+// of records there is a tuned variant beside the default schedule wherever the log has an answer.
+#include <fmt/format.h>
+#include <tenon/driver/driver.h>
+#include <tenon/support/error.h>
+
+#include "kernels/conv.h"
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+#include "kernels/templates.h"
+#include "server.h"
+
+namespace {
+
+using namespace perf;
+using namespace tenon;
+
+/// Products of fewer multiplications are called through the raw entry, without checks: what is
+/// compared with them is a bare function pointer.
+constexpr int64_t kRawBelow = int64_t{64} * 64 * 64;
+
+std::unique_ptr<ThreadPool> pool;  // of this process's threads, made with the first case
+RecordStore records;
+
+Target target_of(const Case& c) {
+  Target target = Target::host();
+  target.cores = c.threads;
+  return target;
+}
+
+/// The case's array for a parameter: inputs by name, and the one output.
+Array argument(const Case& c, const Parameter& parameter) {
+  Shape shape;
+  for (const Extent& e : parameter.shape) shape.push_back(e.at({}));
+  if (parameter.is_output) return Array::wrap(c.output.data(), parameter.dtype, shape, nullptr);
+  const Json& inputs = c.text.at("inputs");
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].at("name") == parameter.name)
+      return Array::wrap(c.inputs[k].data(), parameter.dtype, shape, nullptr);
+  }
+  throw std::runtime_error("the case has no input called " + parameter.name);
+}
+
+/// Those packed ahead are replaced by what the kernel takes.
+std::vector<Array> arguments_of(const Case& c, const Kernel& kernel) {
+  std::vector<Array> out;
+  const Module& module = kernel.module();
+  for (size_t k = 0; k < module.parameters.size(); ++k) {
+    Parameter plain = module.parameters[k];
+    if (!plain.packer) {
+      out.push_back(argument(c, plain));
+      continue;
+    }
+    plain.shape = plain.packer->parameters[0].shape;
+    out.push_back(prepack(module, k, argument(c, plain), *pool));
+  }
+  return out;
+}
+
+Variant make_variant(const std::string& name, std::vector<std::string> classes, const Case& c,
+                     const Kernel& kernel, bool raw) {
+  Variant v;
+  v.name = name;
+  v.classes = std::move(classes);
+  const std::vector<Array> arguments = arguments_of(c, kernel);
+  for (const Array& a : arguments) v.memory.push_back({a.raw(), static_cast<size_t>(a.bytes())});
+  v.note = raw ? "raw entry" : "";
+  if (!raw) {
+    v.call = [kernel, arguments] { kernel.run(arguments, *pool); };
+    return v;
+  }
+  std::vector<void*> pointers;
+  for (const Array& a : arguments) pointers.push_back(a.raw());
+  const auto workspace = std::make_shared<Workspace>();
+  const tenon_kernel entry = kernel.module().entry;
+  void* scratch = workspace->reserve(kernel.module().workspace_total(pool->workers()));
+  // The kernel holds the code, the arrays and the workspace what the pointers point to.
+  v.call = [kernel, arguments, pointers, workspace, entry, scratch] {
+    entry(pointers.data(), nullptr, scratch, ThreadPool::parallel_for_entry, pool.get());
+  };
+  return v;
+}
+
+bool packs_ahead(const Kernel& kernel) {
+  for (const Parameter& p : kernel.module().parameters)
+    if (p.packer) return true;
+  return false;
+}
+
+/// The task under its default schedule and, where the records say one, the tuned.
+std::vector<Variant> variants_of(const Case& c, const Task& task, const std::string& suffix,
+                                 const std::vector<std::string>& classes, bool raw = false) {
+  if (!pool) pool = std::make_unique<ThreadPool>(c.threads);
+  std::vector<Variant> out;
+  for (const NamedTrace& schedule : default_and_best(task, records, c.threads)) {
+    const Kernel kernel = compile(task, schedule.trace);
+    if (suffix == "-packed" && !packs_ahead(kernel)) continue;
+    const std::string tuned = schedule.schedule == "default" ? "" : "-tuned";
+    out.push_back(make_variant("tenon" + tuned + suffix, classes, c, kernel, raw));
+    out.back().note += (out.back().note.empty() ? "" : ", ") + schedule.schedule;
+  }
+  return out;
+}
+
+Task task_of(const Case& c, const Tensor& output) {
+  const Target target = target_of(c);
+  const Program program = merge_dimensions(make_program(c.word("op"), {output}));
+  return Task(c.word("op"), program, templates_for(program, target), target);
+}
+
+void append(std::vector<Variant>& to, std::vector<Variant> more) {
+  for (Variant& v : more) to.push_back(std::move(v));
+}
+
+Tensor operand(bool known, const std::string& name, DType type, const Shape& shape) {
+  return known ? constant(name, type, shape) : input(name, type, shape);
+}
+
+/// The product and the maps after it, B known ahead of time or not.
+Task fused_product(const Case& c, bool packed) {
+  const int64_t m = c.number("m"), n = c.number("n"), k = c.number("k");
+  const Tensor product = matmul(input("A", f32, {m, k}), operand(packed, "B", f32, {k, n}));
+  if (c.word("epilogue") == "residual")
+    return task_of(c, binary("add", product, input("R", f32, {m, n})));
+  return task_of(c, unary("gelu", binary("add", product, input("bias", f32, {n}))));
+}
+
+Task product(const Case& c, bool packed) {
+  if (!c.word("epilogue").empty()) return fused_product(c, packed);
+  std::vector<std::string> words = {c.batch() > 1 ? "batch_matmul" : "matmul"};
+  for (const char* name : {"batch", "m", "n", "k"})
+    if (c.text.contains(name)) words.push_back(fmt::format("{}={}", name, c.number(name)));
+  if (packed) words.push_back("constant=B");
+  return operator_task(words, target_of(c));
+}
+
+std::vector<Variant> matmul_row(const Case& c) {
+  const bool raw = c.batch() * c.number("m") * c.number("n") * c.number("k") < kRawBelow;
+  std::vector<Variant> out = variants_of(c, product(c, false), "", {"plain"}, raw);
+  if (raw) append(out, variants_of(c, product(c, false), "-checked", {"plain"}));
+  if (c.batch() == 1) append(out, variants_of(c, product(c, true), "-packed", {"packed"}, raw));
+  return out;
+}
+
+/// Products of narrow numbers, summed in the output's type.
+std::vector<Variant> narrow_matmul_row(const Case& c, DType a_type, DType b_type, DType sums) {
+  const int64_t m = c.number("m"), n = c.number("n"), k = c.number("k");
+  std::vector<Variant> out;
+  for (const bool packed : {false, true}) {
+    const Tensor a = input("A", a_type, {m, k}), b = operand(packed, "B", b_type, {k, n});
+    const Axis i("i", m), j("j", n), r("k", k);
+    const Tensor result =
+        compute("C", {i, j}, sum(tenon::cast(sums, a(i, r)) * tenon::cast(sums, b(r, j)), r));
+    append(out, variants_of(c, task_of(c, result), packed ? "-packed" : "",
+                            {packed ? "packed" : "plain"}));
+  }
+  return out;
+}
+
+std::vector<Variant> int8_matmul_row(const Case& c) { return narrow_matmul_row(c, u8, i8, i32); }
+std::vector<Variant> bf16_matmul_row(const Case& c) {
+  return narrow_matmul_row(c, bf16, bf16, f32);
+}
+
+/// Activations lie as NCHW so far; weights are known ahead of time.
+std::vector<Variant> conv2d_row(const Case& c) {
+  const int64_t n = c.number("n"), ci = c.number("c_in"), co = c.number("c_out"), h = c.number("h"),
+                w = c.number("w"), k = c.number("k"), g = c.number("groups"), p = c.number("pad"),
+                s = c.number("stride");
+  if (c.word("algorithm") == "winograd") throw NotThere("no Winograd kernel yet");
+  ConvOptions options;
+  options.strides = {s, s};
+  options.pads_begin = options.pads_end = {p, p};
+  options.groups = g;
+  const Tensor x = input("X", f32, {n, ci, h, w}), f = constant("W", f32, {co, ci / g, k, k});
+  Tensor y = conv(x, f, Tensor(), options);
+  if (c.word("epilogue") == "add_relu")
+    y = unary("relu", binary("add", y, input("R", f32, y.extents())));
+  return variants_of(c, task_of(c, y), "", {"layout of choice", "nchw"});
+}
+
+/// An operator of the table by its words.
+std::vector<Variant> by_words(const Case& c, const std::vector<std::string>& words,
+                              const std::vector<std::string>& classes = {"plain"}) {
+  return variants_of(c, operator_task(words, target_of(c)), "", classes);
+}
+
+std::string number_word(const Case& c, const char* name) {
+  return fmt::format("{}={}", name, c.number(name));
+}
+
+std::vector<Variant> softmax_row(const Case& c) {
+  return by_words(c, {"softmax", number_word(c, "rows"), number_word(c, "columns")});
+}
+std::vector<Variant> layer_norm_row(const Case& c) {
+  return by_words(c, {"layer_norm", number_word(c, "rows"), number_word(c, "columns")});
+}
+std::vector<Variant> reduce_row(const Case& c) {
+  return by_words(c, {"reduce", "shape=" + c.word("shape_word"), "axis=" + c.word("axis_word")});
+}
+std::vector<Variant> transpose_row(const Case& c) {
+  return by_words(c, {"transpose", "shape=" + c.word("shape_word")});
+}
+
+std::vector<Variant> elementwise_row(const Case& c) {
+  const int64_t n = c.number("n");
+  const std::string op = c.word("function");
+  const Tensor x = input("X", f32, {n});
+  if (op == "add_relu")
+    return variants_of(c, task_of(c, unary("relu", binary("add", x, input("Y", f32, {n})))), "",
+                       {"plain"});
+  if (op == "silu") {
+    const Axis i("i", n);
+    const Tensor y = compute("silu", {i}, x(i) / (Expr(1.0f) + tenon::exp(-x(i))));
+    return variants_of(c, task_of(c, y), "", {"plain"});
+  }
+  return by_words(c, {"elementwise", "op=" + op, number_word(c, "n")});
+}
+
+std::vector<Variant> pool_row(const Case& c) {
+  std::vector<std::string> words = {"pool", "op=" + c.word("function")};
+  for (const char* name : {"c", "h", "w", "k", "stride", "pad"})
+    words.push_back(number_word(c, name));
+  return by_words(c, words, {"layout of choice", "nchw"});
+}
+
+std::vector<Variant> attention_row(const Case&) {
+  throw NotThere("no kernel that fuses product, softmax and product yet");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc > 1) {
+      RecordPlaces places;
+      places.log = argv[1];
+      records = RecordStore(places);
+    }
+    Server server;
+    server.rows = {
+        {"matmul", matmul_row}, {"int8_matmul", int8_matmul_row}, {"bf16_matmul", bf16_matmul_row},
+        {"conv2d", conv2d_row}, {"softmax", softmax_row},         {"layer_norm", layer_norm_row},
+        {"reduce", reduce_row}, {"transpose", transpose_row},     {"elementwise", elementwise_row},
+        {"pool", pool_row},     {"attention", attention_row}};
+    server.busy = [] { return std::make_shared<ThreadPool::Busy>(*pool); };
+    return serve(argc, argv, server);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "perf_tenon: %s\n", error.what());
+    return 1;
+  }
+}
