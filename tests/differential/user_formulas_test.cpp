@@ -53,7 +53,7 @@ void run_and_check(const Case& c, const Program& program, const All& want) {
   const Kernel kernel = compile(program, Target::host());
   for (GuardAt at : {GuardAt::end, GuardAt::start}) {
     const Arguments arguments(program, at, kSeed);
-    kernel.run(arguments.all, default_pool());
+    kernel.run(kernel.prepacked(arguments.all), default_pool());
     CHECK(difference(c, arguments, want) == "");
   }
 }
