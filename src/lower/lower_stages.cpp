@@ -2,7 +2,10 @@
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
+#include <algorithm>
+
 #include "lower/passes.h"
+#include "lower/util.h"
 
 namespace tenon {
 namespace {
@@ -54,7 +57,25 @@ Stmt write_tuple(const Stage& stage, const std::vector<Expr>& indices,
   return let_all(vars, values, seq(std::move(stores)));
 }
 
-Stmt lower_stage(const Stage& stage) {
+// A reduction by points that may not count, c += select(condition, term, identity), is an update
+// under a condition: what is skipped costs nothing, and loops can be cut where the condition
+// changes. Parts of it that differ between lanes stay: there a select is a blend.
+Expr take_condition(const Stage& stage, Expr& value, const std::vector<Var>& lanes) {
+  const Expr whole = value;
+  const Select* s = whole.as<Select>();
+  if (!s || !structural_equal(s->no, stage.combiner->identity[0])) return {};
+  std::vector<Expr> uniform, rest;
+  for (const Expr& part : conjuncts(s->condition)) {
+    const bool stays = has_load(part) || std::any_of(lanes.begin(), lanes.end(), [&](const Var& v) {
+                         return uses_var(part, v);
+                       });
+    (stays ? rest : uniform).push_back(part);
+  }
+  value = rest.empty() ? s->yes : select(conjunction(rest), s->yes, s->no);
+  return conjunction(uniform);
+}
+
+Stmt lower_stage(const Stage& stage, const std::vector<Var>& lanes) {
   VarMap bindings;
   for (const AxisBinding& b : stage.axes) bindings[b.axis.var] = b.value;
   std::vector<Expr> indices, values;
@@ -62,6 +83,8 @@ Stmt lower_stage(const Stage& stage) {
   for (const Expr& e : stage.values) values.push_back(substitute(e, bindings));
   TENON_CHECK(stage.init.empty(), "stage {} still has an init", stage.name);
 
+  Expr counts;
+  if (stage.combiner && values.size() == 1) counts = take_condition(stage, values[0], lanes);
   Stmt body;
   if (stage.outputs.size() > 1) {
     body =
@@ -72,21 +95,24 @@ Stmt lower_stage(const Stage& stage) {
   } else {
     body = store(stage.outputs[0], indices, values[0]);
   }
-  const Expr guard = both(stage.spatial_guard, stage.reduce_guard);
+  const Expr guard = both(both(stage.spatial_guard, stage.reduce_guard), counts);
   return guard.defined() ? make_stmt(If{guard, body, {}}) : body;
+}
+
+// `lanes`: the variables of the loops around that become vectors.
+Stmt lower_all(const Stmt& s, std::vector<Var> lanes) {
+  if (!s.defined()) return s;
+  if (const Stage* stage = s.as<Stage>()) return lower_stage(*stage, lanes);
+  if (const For* n = s.as<For>(); n && makes_lanes(n->mark)) lanes.push_back(n->var);
+  return map_children(
+      s, [&](const Stmt& c) { return lower_all(c, lanes); }, [](const Expr& e) { return e; });
 }
 
 }  // namespace
 
 Program lower_stages(const Program& program) {
   Program out = program;
-  out.body = rewrite(
-      program.body,
-      [](const Stmt& s) {
-        const Stage* stage = s.as<Stage>();
-        return stage ? lower_stage(*stage) : s;
-      },
-      nullptr);
+  out.body = lower_all(program.body, {});
   return out;
 }
 

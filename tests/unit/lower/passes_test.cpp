@@ -42,6 +42,31 @@ TEST_CASE("lower_stages keeps both guards on the update and only the spatial one
   CHECK(has(text, "if i.o * 4 + i.i < 10 && k.o * 8 + k.i < 13\n"));
 }
 
+TEST_CASE("lower_stages makes a condition on what counts a branch, unless lanes differ in it") {
+  const Buffer a = vec("A", 40), y = vec("Y", 32);
+  const Axis j("j", int_imm(32)), k("k", int_imm(9));
+  const Var loop_j("j"), loop_k("k");
+  const Expr at = Expr(j) + k - 1;
+  Stage s;
+  s.name = "Y";
+  s.axes = {{j, AxisKind::spatial, loop_j}, {k, AxisKind::reduce, loop_k}};
+  s.outputs = {y};
+  s.indices = {j};
+  s.values = {select(Expr(k) < 5 && at >= 0, load(a, {at}), float_imm(0))};
+  s.combiner = sum_combiner(f32);
+  const auto text = [&](LoopMark mark) {
+    const Stmt inner = loop(loop_j, 32, mark, make_stmt(s));
+    const Program p{"window",
+                    {{a, ParamRole::input}, {y, ParamRole::output}},
+                    loop(loop_k, 9, LoopMark::serial, inner, AxisKind::reduce)};
+    return print(lower_stages(p));
+  };
+  CHECK(has(text(LoopMark::serial), "if k < 5 && j + k - 1 >= 0\n"));
+  CHECK(has(text(LoopMark::serial), "Y[j] = Y[j] + A[j+k-1]"));
+  CHECK(has(text(LoopMark::vectorize), "if k < 5\n"));
+  CHECK(has(text(LoopMark::vectorize), "Y[j] = Y[j] + select(j + k - 1 >= 0, A[j+k-1], 0.0)"));
+}
+
 TEST_CASE("lower_stages reads a whole tuple before it writes one element") {
   const Buffer a = vec("A", 8), best("best", f32, {int_imm(1)}), at("at", i64, {int_imm(1)});
   Combiner c;
