@@ -56,7 +56,9 @@ void Emitter::emit_unrolled(const For& n, int64_t extent) {
   memo_.assign(1, {});
   const Linear min = linear(n.min);
   if (non_negative(n.min)) frame_.non_negative.insert(n.var.get());
+  const bool apart = n.kind == AxisKind::reduce && registers_are_short();
   for (int64_t i = 0; i < extent; ++i) {
+    if (apart) keep_loads_apart();
     Linear at = min;
     at.constant += i;
     bind(n.var, to_value(at));
@@ -64,6 +66,20 @@ void Emitter::emit_unrolled(const For& n, int64_t extent) {
     emit(n.body);
   }
   unbind(n.var);
+}
+
+/// Do the register buffers alive here leave less than half of the vector registers?
+bool Emitter::registers_are_short() const {
+  size_t parts = 0;
+  for (const auto& [buffer, h] : frame_.homes) parts += h.parts.size();
+  return parts * 2 > static_cast<size_t>(target_.vector_registers);
+}
+
+/// Between two steps of a sum into a register tile: a fence without code. A load that a step shares
+/// with a later one would be kept in a register that the tile needs, and spilled; reading the first
+/// cache again costs less. It also keeps the scheduler from mixing the steps.
+void Emitter::keep_loads_apart() {
+  builder_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
 }
 
 /// preheader -> loop (phi) ... -> back or after: tested at the bottom, so that what does not change

@@ -146,6 +146,8 @@ class Emitter {
   void emit(const Stmt& s);
   void emit_for(const For& n);
   void emit_unrolled(const For& n, int64_t extent);
+  bool registers_are_short() const;
+  void keep_loads_apart();
   void emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
   void emit_if(const If& n);
   void emit_allocate(const Allocate& n);

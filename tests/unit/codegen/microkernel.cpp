@@ -113,6 +113,32 @@ TEST_CASE("tiles near the size of the register file do not spill") {
   }
 }
 
+TEST_CASE("unrolled steps of a sum that share loads do not keep them: nothing is spilled") {
+  // 14 x 2 vectors += a[k + t + i] * b[k, t], t = 0..7: each element of a serves seven steps.
+  const Buffer a = flat_buffer("a", f32, 300), b = flat_buffer("b", f32, 256 * 7 * 32),
+               c = flat_buffer("c", f32, 14 * 32);
+  const Buffer acc = flat_buffer("acc", f32, 14 * 32, Scope::reg);
+  const Var k("k"), t("t"), i("i"), v("v"), i0("i0"), v0("v0"), i1("i1"), v1("v1");
+  const auto at = [](Expr row, Expr vector) { return ramp(row * 32 + vector * 16, Expr(1), 16); };
+  const auto tile = [](const Var& row, const Var& vector, const Stmt& body) {
+    return loop(row, Expr(14), loop(vector, Expr(2), body, LoopMark::unroll), LoopMark::unroll);
+  };
+  const Expr weights = load(b, {ramp((Expr(k) * 7 + t) * 32 + Expr(v) * 16, Expr(1), 16)});
+  const Stmt step = store(
+      acc, at(i, v), load(acc, {at(i, v)}) + broadcast(load(a, {Expr(k) + t + i}), 16) * weights);
+  Stmt taps = make_stmt(
+      For{t, int_imm(0), int_imm(7), AxisKind::reduce, LoopMark::unroll, {}, tile(i, v, step)});
+  const Stmt body =
+      seq({tile(i0, v0, store(acc, at(i0, v0), broadcast(float_imm(0), 16))),
+           loop(k, Expr(256), taps), tile(i1, v1, store(c, at(i1, v1), load(acc, {at(i1, v1)})))});
+  const auto lines = hot_loop(
+      generate_assembly(program({a, b}, {c}, allocate(acc, body)), Target::parse("x86-64/avx512")));
+  INFO(join(lines, "\n"));
+  REQUIRE(count(lines, "vfmadd") == 14 * 2 * 7);
+  REQUIRE(!touches_stack(lines));
+  REQUIRE(lines.size() <= 7 * (28 + 14 + 2) + 5);
+}
+
 TEST_CASE("micro-kernels multiply") {
   for (const Target& target : runnable_targets()) {
     const int lanes = target.lanes(f32);
