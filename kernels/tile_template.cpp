@@ -209,7 +209,7 @@ void tile_template(Schedule& s, Knobs& knobs) {
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);
   if (choice.unroll_taps)
     for (size_t n = c->reduce.size(); n-- > 0 && c->reduce[n].extent <= 7;)
-      s[anchor].unroll(t.reduce[n]);
+      s.try_apply(Unroll{anchor, t.reduce[n].name});  // too many copies: the loop stays
   s[anchor].vectorize(t.vector, {Tail::mask});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], tile_loop);
   const Loop parallel = fuse_and_parallel(s, anchor, t.outer);
