@@ -28,21 +28,6 @@ std::optional<std::pair<Expr, Expr>> factors(const Stage& s, const Var& vector) 
   return std::pair(value, Expr(1));
 }
 
-/// How far e moves when v grows by 1, for e = v or v * constant plus something that does not move;
-/// else 0.
-int64_t step_along(const Expr& e, const Var& v) {
-  if (const VarRef* r = e.as<VarRef>()) return r->var.same_as(v) ? 1 : 0;
-  const Binary* b = e.as<Binary>();
-  if (!b) return 0;
-  const bool first = uses_var(b->a, v), second = uses_var(b->b, v);
-  if (first == second) return 0;
-  const int64_t inner = step_along(first ? b->a : b->b, v);
-  if (b->op == BinaryOp::add) return inner;
-  if (b->op == BinaryOp::sub) return first ? inner : 0;
-  const auto factor = b->op == BinaryOp::mul ? as_int(first ? b->b : b->a) : std::nullopt;
-  return factor ? inner * *factor : 0;
-}
-
 /// How many neighbours along v share the elements of x: 0 all (x does not use v), g when x uses v
 /// only as v // g.
 int64_t shared_along(const Expr& x, const Var& v) {
@@ -153,6 +138,19 @@ int64_t most_streams(const Contraction& c) {
 }
 
 }  // namespace
+
+int64_t step_along(const Expr& e, const Var& v) {
+  if (const VarRef* r = e.as<VarRef>()) return r->var.same_as(v) ? 1 : 0;
+  const Binary* b = e.as<Binary>();
+  if (!b) return 0;
+  const bool first = uses_var(b->a, v), second = uses_var(b->b, v);
+  if (first == second) return 0;
+  const int64_t inner = step_along(first ? b->a : b->b, v);
+  if (b->op == BinaryOp::add) return inner;
+  if (b->op == BinaryOp::sub) return first ? inner : 0;
+  const auto factor = b->op == BinaryOp::mul ? as_int(first ? b->b : b->a) : std::nullopt;
+  return factor ? inner * *factor : 0;
+}
 
 std::optional<Contraction> find_contraction(const Program& program, const std::string& name) {
   for (const StagePath& path : stage_paths(program.body))

@@ -32,6 +32,10 @@ struct Contraction {
   bool x_contiguous = false;        // along `vector` X has neighbours, or every second one
 };
 
+/// How far e moves when v grows by 1, for e = v or v * constant plus something that does not move;
+/// else 0.
+int64_t step_along(const Expr& e, const Var& v);
+
 /// The part each loop of reduction stage `name` plays, or nothing when it has no spatial axis, an
 /// empty or symbolic extent, a tuple of values, or a last axis that moves both factors.
 std::optional<Contraction> find_contraction(const Program& program, const std::string& name);

@@ -33,20 +33,17 @@ Numbers filled(const std::string& name, std::string_view what, const Numbers& gi
   return given;
 }
 
-Geometry geometry(const std::string& name, const Tensor& x, const Tensor& w, const Tensor& bias,
-                  const ConvOptions& options) {
-  if (x.rank() < 3 || x.rank() > 5)
-    throw UserError(fmt::format(
-        "{}: \"{}\" needs 1 to 3 spatial dimensions after batch and channels; its shape is {}",
-        name, x.name(), shape_text(x.extents())));
-  require_rank(name, w, x.rank());
+/// `spatial`: how many dimensions the window slides over.
+Geometry geometry(const std::string& name, const Tensor& x, int spatial, const Tensor& w,
+                  const Tensor& bias, const ConvOptions& options) {
+  require_rank(name, w, spatial + 2);
   require_same_type(name, x, w);
   if (bias.defined()) {
     require_rank(name, bias, 1);
     require_same_type(name, x, bias);
   }
   Geometry g;
-  g.spatial = x.rank() - 2;
+  g.spatial = spatial;
   const size_t count = static_cast<size_t>(g.spatial);
   g.strides = filled(name, "strides", options.strides, count, 1, 1);
   g.dilations = filled(name, "dilations", options.dilations, count, 1, 1);
@@ -58,6 +55,15 @@ Geometry geometry(const std::string& name, const Tensor& x, const Tensor& w, con
   if (g.groups < 1)
     throw UserError(fmt::format("{}: groups must be at least 1; it is {}", name, g.groups));
   return g;
+}
+
+/// Of x[n, c, d...].
+int spatial_rank(const std::string& name, const Tensor& x) {
+  if (x.rank() < 3 || x.rank() > 5)
+    throw UserError(fmt::format(
+        "{}: \"{}\" needs 1 to 3 spatial dimensions after batch and channels; its shape is {}",
+        name, x.name(), shape_text(x.extents())));
+  return x.rank() - 2;
 }
 
 void check_channels(const std::string& name, int64_t c_in, int64_t w_in, int64_t c_out,
@@ -129,6 +135,96 @@ Tensor summed(const std::string& name, const std::vector<Axis>& out, const Kerne
   return compute(name, out, cast(t, compute(name + ".acc", out, total).at(indices_of(out))));
 }
 
+/// What a blocked convolution sums: axes in the order of the packed weights, the product's factors,
+/// and where a point counts.
+struct BlockedSum {
+  std::vector<Axis> reduce;
+  Expr x_channel, x_lane;  // x_lane undefined: x is not blocked
+  Expr w_channel, counts;
+  std::vector<Expr> taps;
+};
+
+/// The channels of x that output channel block `ob`, lane `lane` reads.
+BlockedSum blocked_channels(const Geometry& g, int64_t in_each, int64_t out_each, int64_t block,
+                            bool plain, const Axis& ob, const Axis& lane) {
+  BlockedSum s;
+  const Expr oc = Expr(ob) * int_imm(block) + Expr(lane);
+  if (!plain && in_each == 1 && out_each == 1) {  // depthwise
+    s.x_channel = ob;
+    s.x_lane = lane;
+    s.w_channel = int_imm(0);
+    return s;
+  }
+  const bool whole = g.groups == 1 || (in_each % block == 0 && out_each % block == 0);
+  if (plain || !whole) {
+    s.reduce.emplace_back("ic", in_each);
+    s.w_channel = s.reduce.back();
+    const Expr channel = group_channel(oc, s.w_channel, g.groups, in_each, out_each);
+    s.x_channel = plain ? channel : floor_div(channel, int_imm(block));
+    if (!plain) s.x_lane = floor_mod(channel, int_imm(block));
+    return s;
+  }
+  const int64_t blocks = (in_each + block - 1) / block;
+  const Axis ib("ib", blocks), i("i", std::min(block, in_each));
+  s.reduce = {ib, i};
+  s.x_channel = group_channel(ob, ib, g.groups, blocks, std::max<int64_t>(1, out_each / block));
+  s.x_lane = i;
+  s.w_channel = Expr(ib) * int_imm(block) + Expr(i);
+  if (blocks > 1 && in_each % block != 0) s.counts = s.w_channel < int_imm(in_each);
+  return s;
+}
+
+void check_blocks(const std::string& name, const Tensor& x, int64_t c_in, int64_t block,
+                  bool plain) {
+  if (block < 1) throw UserError(fmt::format("{}: a block of {} channels", name, block));
+  const int64_t blocks = (c_in + block - 1) / block;
+  if (plain ? x.extent(1) == c_in : x.extent(1) == blocks && x.extent(4) == block) return;
+  throw UserError(fmt::format(
+      "{}: \"{}\" of shape {} does not hold {} channels: [n, {}, h, w, {}] does, or [n, {}, h, w]",
+      name, x.name(), shape_text(x.extents()), c_in, blocks, block, c_in));
+}
+
+/// Puts the window's taps before the channels, those of one block: what one tap adds needs no
+/// condition of its own.
+void add_taps(BlockedSum& s, const Geometry& g) {
+  const auto names = spatial_names("k", g.spatial);
+  const bool channels_last = !s.reduce.empty();
+  for (int d = 0; d < g.spatial; ++d) {
+    if (g.kernel[d] == 1) {
+      s.taps.push_back(int_imm(0));
+      continue;
+    }
+    const Axis tap(names[d], g.kernel[d]);
+    s.taps.push_back(tap);
+    s.reduce.insert(s.reduce.end() - (channels_last ? 1 : 0), tap);
+  }
+}
+
+/// Where the window stands along spatial dimension d of a given extent: adds the axis of the result
+/// to `out`, and to what counts that this is inside.
+Expr slide(BlockedSum& s, const Geometry& g, int d, int64_t extent, std::vector<Axis>& out) {
+  const int64_t steps = window_extent(extent, g.kernel[d], g.strides[d], g.dilations[d],
+                                      g.pads_begin[d] + g.pads_end[d]);
+  out.emplace_back(d == 0 ? "oh" : "ow", steps);
+  const int64_t reached = (steps - 1) * g.strides[d] + g.dilations[d] * (g.kernel[d] - 1);
+  Expr at = out.back();
+  if (g.strides[d] != 1) at = at * int_imm(g.strides[d]);
+  if (g.kernel[d] != 1) at = at + s.taps[d] * int_imm(g.dilations[d]);
+  if (g.pads_begin[d] != 0) {
+    at = at - int_imm(g.pads_begin[d]);
+    s.counts = both(s.counts, at >= int_imm(0));
+  }
+  if (reached - g.pads_begin[d] >= extent) s.counts = both(s.counts, at < int_imm(extent));
+  return at;
+}
+
+/// The points that count, added up from the bias on.
+Expr blocked_total(const BlockedSum& s, const Expr& term, Expr start) {
+  if (!s.reduce.empty()) return sum(term, s.reduce, {.start = {start}, .condition = s.counts});
+  const Expr total = s.counts.defined() ? select(s.counts, term, zero(term.dtype())) : term;
+  return start.defined() ? total + start : total;
+}
+
 }  // namespace
 
 int64_t window_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t dilation,
@@ -139,7 +235,7 @@ int64_t window_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t di
 
 Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options,
             const std::string& name) {
-  const Geometry g = geometry(name, x, w, bias, options);
+  const Geometry g = geometry(name, x, spatial_rank(name, x), w, bias, options);
   const int64_t c_in = x.extent(1), c_out = w.extent(0), in_each = w.extent(1);
   check_channels(name, c_in, in_each, c_out, g.groups, bias);
   Numbers spatial, padded = {x.extent(0), c_in}, before = {0, 0};
@@ -173,10 +269,45 @@ Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOpti
   return summed(name, out, k, term, bias, x.dtype());
 }
 
+Tensor conv2d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const ConvOptions& options, int64_t block, const std::string& name) {
+  const bool plain = x.rank() == 4;
+  if (!plain) require_rank(name, x, 5);
+  const Geometry g = geometry(name, x, 2, w, bias, options);
+  const int64_t c_out = w.extent(0), in_each = w.extent(1), c_in = in_each * g.groups;
+  check_blocks(name, x, c_in, block, plain);
+  check_channels(name, c_in, in_each, c_out, g.groups, bias);
+  const Axis n("n", x.extent(0)), ob("ob", (c_out + block - 1) / block), lane("o", block);
+  BlockedSum s = blocked_channels(g, in_each, c_out / g.groups, block, plain, ob, lane);
+  add_taps(s, g);
+  std::vector<Axis> out = {n, ob};
+  std::vector<Expr> x_at = {n, s.x_channel};
+  const Expr oc = Expr(ob) * int_imm(block) + Expr(lane);
+  std::vector<Expr> w_at = {oc, s.w_channel};
+  for (int d = 0; d < 2; ++d) {
+    x_at.push_back(slide(s, g, d, x.extent(2 + d), out));
+    w_at.push_back(s.taps[d]);
+  }
+  out.push_back(lane);
+  if (s.x_lane.defined()) x_at.push_back(s.x_lane);
+  const bool padded = c_out % block != 0;
+  if (padded) s.counts = both(s.counts, oc < int_imm(c_out));
+  const DType acc = accumulator_type(x.dtype());
+  Expr start;
+  if (bias.defined()) {
+    start = as_type(acc, bias(oc));
+    if (padded) start = select(oc < int_imm(c_out), start, zero(acc));
+  }
+  const Expr total = blocked_total(s, as_type(acc, x.at(x_at)) * as_type(acc, w.at(w_at)), start);
+  if (acc == x.dtype()) return compute(name, out, total);
+  return compute(name, out,
+                 cast(x.dtype(), compute(name + ".acc", out, total).at(indices_of(out))));
+}
+
 Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const ConvOptions& options, const std::vector<int64_t>& output_padding,
                       const std::string& name) {
-  const Geometry g = geometry(name, x, w, bias, options);
+  const Geometry g = geometry(name, x, spatial_rank(name, x), w, bias, options);
   const size_t count = static_cast<size_t>(g.spatial);
   const Numbers extra = filled(name, "output_padding", output_padding, count, 0, 0);
   const int64_t c_in = x.extent(1), out_each = w.extent(1), c_out = out_each * g.groups;

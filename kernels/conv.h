@@ -23,6 +23,17 @@ int64_t window_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t di
 Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options = {},
             const std::string& name = "conv");
 
+/// Two-dimensional convolution on activations in blocks of channels, the layout that keeps a
+/// register tile of pixels x channel blocks fed by whole vectors (`block`: the target's lanes):
+/// x[n, ceil(c_in/block), h, w, block], or plain x[n, c_in, h, w] for a first layer of few
+/// channels, with the plain w[c_out, c_in/groups, kh, kw] (schedules pack it) and bias[c_out] (may
+/// be undefined) -> [n, ceil(c_out/block), oh, ow, block]. Lanes past c_in are not read, lanes past
+/// c_out are 0. What lies outside of the image does not count: there is no padded copy. UserError
+/// as for conv, and for an x that does not hold the channels.
+Tensor conv2d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const ConvOptions& options, int64_t block,
+                      const std::string& name = "conv2d_blocked");
+
 /// Its transpose, as ONNX ConvTranspose: x[n, c_in, d...] with w[c_in, c_out/groups, k...] -> [n,
 /// c_out, o...] where o = stride*(d-1) + output_padding + dilation*(k-1) + 1 - pads. Written as a
 /// gather: each output element sums the inputs that reach it.

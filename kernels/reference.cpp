@@ -166,6 +166,24 @@ RefArray ref_conv(const RefArray& x, const RefArray& w, const RefArray* bias,
   return y;
 }
 
+RefArray ref_blocked(const RefArray& x, int64_t block) {
+  const Shape& d = x.shape;
+  RefArray y({d[0], (d[1] + block - 1) / block, d[2], d[3], block});
+  each_point(d, [&](const Shape& at) {
+    y[{at[0], at[1] / block, at[2], at[3], at[1] % block}] = x[at];
+  });
+  return y;
+}
+
+RefArray ref_unblocked(const RefArray& x, int64_t channels) {
+  const Shape& d = x.shape;
+  RefArray y({d[0], channels, d[2], d[3]});
+  each_point(y.shape, [&](const Shape& at) {
+    y[at] = x[{at[0], at[1] / d[4], at[2], at[3], at[1] % d[4]}];
+  });
+  return y;
+}
+
 RefArray ref_pool(std::string_view op, const RefArray& x, const PoolOptions& options) {
   const size_t spatial = x.shape.size() - 2;
   Shape shape = {x.shape[0], x.shape[1]};

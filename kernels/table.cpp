@@ -108,34 +108,80 @@ int64_t conv_out(const KernelArgs& a, const std::string& extent) {
 /// c_in / groups; an uneven division is reported by the formula.
 int64_t channels_each(const KernelArgs& a) { return a.number("c_in") / a.number("groups"); }
 
+/// `layout`: what a blocked one takes besides.
+std::vector<KernelArg> conv_args(std::vector<KernelArg> layout) {
+  std::vector<KernelArg> args = {
+      number_arg("n", "images", "1"),
+      number_arg("c_in", "input channels", "", 1),
+      number_arg("h", "height"),
+      number_arg("w", "width"),
+      number_arg("c_out", "output channels", "", 1),
+      number_arg("k", "kernel's height and width", "", 1),
+      number_arg("stride", "step of the window", "1", 1),
+      number_arg("pad", "zeros at every side", "0"),
+      number_arg("groups", "groups of channels; c_in: depthwise", "1", 1),
+      number_arg("dilation", "distance of the taps", "1", 1),
+      number_arg("bias", "1: with a bias", "1")};
+  for (KernelArg& arg : layout) args.push_back(std::move(arg));
+  return args;
+}
+
+Tensor conv_weights(const KernelArgs& a) {
+  const int64_t k = a.number("k");
+  return a.tensor("W", {a.number("c_out"), channels_each(a), k, k});
+}
+
+Tensor conv_bias(const KernelArgs& a) {
+  return a.number("bias") ? a.tensor("B", {a.number("c_out")}) : Tensor();
+}
+
+double conv_flops(const KernelArgs& a) {
+  return 2 * times(a, {"n", "c_out", "k", "k"}) *
+         static_cast<double>(channels_each(a) * conv_out(a, "h") * conv_out(a, "w"));
+}
+
 KernelEntry conv2d_entry() {
+  return {"conv2d",
+          "Y[n,c_out,oh,ow] = X[n,c_in,h,w] * W[c_out,c_in/groups,k,k] + B[c_out]",
+          conv_args({}),
+          {"X", "W", "B"},
+          [](const KernelArgs& a) {
+            const Tensor x =
+                a.tensor("X", {a.number("n"), a.number("c_in"), a.number("h"), a.number("w")});
+            const Tensor w = conv_weights(a);
+            return std::vector<Tensor>{conv(x, w, conv_bias(a), square_conv(a), "Y")};
+          },
+          conv_flops,
+          [](const KernelArgs& a, const Inputs& in) {
+            return ref_conv(in[0], in[1], a.number("bias") ? &in[2] : nullptr, square_conv(a));
+          }};
+}
+
+int64_t blocks(int64_t channels, int64_t block) { return (channels + block - 1) / block; }
+
+KernelEntry conv2d_blocked_entry() {
   return {
-      "conv2d",
-      "Y[n,c_out,oh,ow] = X[n,c_in,h,w] * W[c_out,c_in/groups,k,k] + B[c_out]",
-      {number_arg("n", "images", "1"), number_arg("c_in", "input channels", "", 1),
-       number_arg("h", "height"), number_arg("w", "width"),
-       number_arg("c_out", "output channels", "", 1),
-       number_arg("k", "kernel's height and width", "", 1),
-       number_arg("stride", "step of the window", "1", 1),
-       number_arg("pad", "zeros at every side", "0"),
-       number_arg("groups", "groups of channels; c_in: depthwise", "1", 1),
-       number_arg("dilation", "distance of the taps", "1", 1),
-       number_arg("bias", "1: with a bias", "1")},
+      "conv2d_blocked",
+      "conv2d on channels in blocks: X[n,c_in/block,h,w,block] -> Y[n,c_out/block,oh,ow,block]",
+      conv_args({number_arg("block", "channels in a block", "16", 1),
+                 word_arg("input", "plain: X is [n,c_in,h,w]", "blocked", {"blocked", "plain"})}),
       {"X", "W", "B"},
       [](const KernelArgs& a) {
-        const int64_t k = a.number("k");
-        Tensor bias;
-        if (a.number("bias")) bias = a.tensor("B", {a.number("c_out")});
-        return std::vector<Tensor>{conv(
-            a.tensor("X", {a.number("n"), a.number("c_in"), a.number("h"), a.number("w")}),
-            a.tensor("W", {a.number("c_out"), channels_each(a), k, k}), bias, square_conv(a), "Y")};
+        const int64_t n = a.number("n"), c = a.number("c_in"), h = a.number("h"), w = a.number("w"),
+                      block = a.number("block");
+        const bool plain = a.word("input") == "plain";
+        const Tensor x =
+            a.tensor("X", plain ? Shape{n, c, h, w} : Shape{n, blocks(c, block), h, w, block});
+        const Tensor weights = conv_weights(a);
+        return std::vector<Tensor>{
+            conv2d_blocked(x, weights, conv_bias(a), square_conv(a), block, "Y")};
       },
-      [](const KernelArgs& a) {
-        return 2 * times(a, {"n", "c_out", "k", "k"}) *
-               static_cast<double>(channels_each(a) * conv_out(a, "h") * conv_out(a, "w"));
-      },
+      conv_flops,
       [](const KernelArgs& a, const Inputs& in) {
-        return ref_conv(in[0], in[1], a.number("bias") ? &in[2] : nullptr, square_conv(a));
+        const RefArray x =
+            a.word("input") == "plain" ? in[0] : ref_unblocked(in[0], a.number("c_in"));
+        return ref_blocked(ref_conv(x, in[1], a.number("bias") ? &in[2] : nullptr, square_conv(a)),
+                           a.number("block"));
       }};
 }
 
@@ -320,9 +366,10 @@ KernelEntry elementwise_entry() {
 
 std::vector<KernelEntry> whole_table() {
   std::vector<KernelEntry> table = {
-      matmul_entry(),     batch_matmul_entry(), gemm_entry(),         conv2d_entry(),
-      pool_entry(),       global_pool_entry(),  softmax_entry(false), softmax_entry(true),
-      layer_norm_entry(), batch_norm_entry(),   reduce_entry(),       elementwise_entry()};
+      matmul_entry(),         batch_matmul_entry(), gemm_entry(),        conv2d_entry(),
+      conv2d_blocked_entry(), pool_entry(),         global_pool_entry(), softmax_entry(false),
+      softmax_entry(true),    layer_norm_entry(),   batch_norm_entry(),  reduce_entry(),
+      elementwise_entry()};
   for (KernelEntry& entry : mover_entries()) table.push_back(std::move(entry));
   return table;
 }

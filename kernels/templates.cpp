@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "kernels/blocked_conv.h"
 #include "kernels/blocking.h"
 #include "kernels/contraction.h"
 
@@ -57,6 +58,8 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
   }
   const Reductions r = count_reductions(program);
   const std::string anchor = roles(program).anchor;
+  if (r.count > 0 && !r.chained && find_blocked_conv(program, anchor, target))
+    list.push_back({"conv", conv_template});
   if (r.count == 0) list.push_back({"map", map_template});
   const auto product = r.count > 0 && !r.chained ? find_contraction(program, anchor) : std::nullopt;
   if (product && is_matrix_product(*product)) list.push_back({"matmul", matmul_template});

@@ -11,6 +11,11 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
 /// the maps after it computed on the tile. Needs find_contraction() of the anchor.
 void tile_template(Schedule& s, Knobs& knobs);
 
+/// Convolutions on channels in blocks: a register tile of pixels x channel blocks, the weights
+/// packed, borders cut off, the maps after it computed on the tile. Needs find_blocked_conv() of
+/// the anchor.
+void conv_template(Schedule& s, Knobs& knobs);
+
 /// (Batched) products of two matrices: blocks of X for the second cache, packed or read in place,
 /// tiles of rows x vectors in registers. Needs is_matrix_product() of the anchor.
 void matmul_template(Schedule& s, Knobs& knobs);

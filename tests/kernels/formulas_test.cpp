@@ -108,6 +108,29 @@ TEST_CASE("convolutions over odd shapes, strides, groups") {
   conv({"n=0", "c_in=2", "h=4", "w=4", "c_out=3", "k=3"});
 }
 
+TEST_CASE("convolutions on channels in blocks over odd shapes, strides, groups") {
+  auto conv = [](Words words) { check_entry("conv2d_blocked", words); };
+  conv({"c_in=20", "h=7", "w=17", "c_out=35", "k=3", "pad=1"});
+  conv({"c_in=3", "h=17", "w=7", "c_out=4", "k=3", "stride=2", "pad=1"});
+  conv({"c_in=3", "h=17", "w=9", "c_out=20", "k=7", "stride=2", "pad=3", "input=plain"});
+  conv({"c_in=4", "h=9", "w=9", "c_out=6", "k=3", "groups=2", "dilation=2", "bias=0", "block=4"});
+  conv({"c_in=8", "h=9", "w=9", "c_out=16", "k=3", "groups=2", "pad=2", "dilation=2", "block=4"});
+  conv({"c_in=21", "h=7", "w=17", "c_out=21", "k=3", "pad=1", "groups=21"});
+  conv({"c_in=7", "h=8", "w=17", "c_out=14", "k=5", "pad=2", "stride=2", "groups=7", "block=4"});
+  conv({"n=2", "c_in=17", "h=5", "w=7", "c_out=37", "k=1"});
+  conv({"c_in=1", "h=5", "w=7", "c_out=1", "k=1", "bias=0"});
+  conv({"c_in=6", "h=5", "w=7", "c_out=6", "k=1", "groups=6", "bias=0", "block=4"});
+  conv({"c_in=6", "h=5", "w=7", "c_out=6", "k=1", "groups=6", "pad=1", "block=4"});
+  conv({"c_in=2", "h=2", "w=2", "c_out=3", "k=5"});
+  conv({"n=0", "c_in=2", "h=4", "w=4", "c_out=3", "k=3"});
+  const Tensor w = input("w", f32, {8, 20, 3, 3});
+  CHECK_THROWS_WITH(
+      conv2d_blocked(input("x", f32, {1, 1, 5, 5, 16}), w, Tensor(), {}, 16),
+      Catch::Contains("does not hold 20 channels: [n, 2, h, w, 16] does, or [n, 20, h, w]"));
+  CHECK_THROWS_WITH(conv2d_blocked(input("x", f32, {1, 2, 5, 5, 16}), w, Tensor(), {}, 0),
+                    Catch::Contains("a block of 0 channels"));
+}
+
 TEST_CASE("pools over odd shapes") {
   for (const char* op : {"op=max", "op=avg"}) {
     check_entry("pool", {op, "c=3", "h=17", "w=37", "k=3", "stride=2", "pad=1"});

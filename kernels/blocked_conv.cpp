@@ -1,0 +1,262 @@
+#include "kernels/blocked_conv.h"
+
+#include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
+
+#include <algorithm>
+
+#include "kernels/nests.h"
+
+namespace tenon {
+namespace {
+
+/// The product of two loads that a sum adds up, X first: W is the one that moves with `lane` or,
+/// where both do, has fewer of the spatial axes.
+struct Factors {
+  const Load *x = nullptr, *w = nullptr;
+};
+
+bool uses(const Load& l, const Var& v) {
+  return std::any_of(l.indices.begin(), l.indices.end(),
+                     [&](const Expr& e) { return uses_var(e, v); });
+}
+
+int spatial_uses(const Load& l, const Stage& s) {
+  int count = 0;
+  for (size_t n = 0; n < s.indices.size(); ++n) count += uses(l, s.axes[n].axis.var);
+  return count;
+}
+
+std::optional<Factors> factors(const Stage& s, const Var& lane) {
+  const Expr* value = &s.values[0];
+  if (const Select* counted = value->as<Select>()) value = &counted->yes;
+  const Binary* product = value->as<Binary>();
+  if (!product || product->op != BinaryOp::mul || combiner_op(*s.combiner) != BinaryOp::add)
+    return std::nullopt;
+  const Load *a = product->a.as<Load>(), *b = product->b.as<Load>();
+  if (!a || !b || a->buffer == b->buffer) return std::nullopt;
+  const bool a_moves = uses(*a, lane), b_moves = uses(*b, lane);
+  if (a_moves == b_moves ? spatial_uses(*a, s) < spatial_uses(*b, s) : a_moves) std::swap(a, b);
+  const bool lanes_fit = !uses(*a, lane) || step_along(a->indices.back(), lane) == 1;
+  if (!uses(*b, lane) || !lanes_fit) return std::nullopt;
+  return Factors{a, b};
+}
+
+int64_t bytes_of(const Buffer& b) {
+  int64_t bytes = byte_size(b->dtype);
+  for (const Expr& extent : b->shape) bytes *= as_int(extent).value_or(0);
+  return bytes;
+}
+
+/// How many neighbours along one dimension a loop steps over, for an index that is a sum of such
+/// loops.
+struct Part {
+  size_t loop;
+  int64_t step;
+};
+
+std::vector<Part> parts_of(const Expr& index, const std::vector<Var>& vars) {
+  std::vector<Part> parts;
+  for (size_t n = 0; n < vars.size(); ++n)
+    if (uses_var(index, vars[n])) parts.push_back({n, step_along(index, vars[n])});
+  return parts;
+}
+
+/// W stored as [its part of the outer loops][that of the reduction loops, in order][lanes]; nothing
+/// when an index is none of: a loop, or two loops as outer * lanes + inner.
+std::optional<std::vector<LayoutDim>> layout_of(const Load& w, const std::vector<Var>& vars,
+                                                size_t lane, const std::vector<int64_t>& extents) {
+  std::vector<std::pair<size_t, LayoutDim>> dims;  // where it goes, what it is
+  for (size_t d = 0; d < w.indices.size(); ++d) {
+    const int dim = static_cast<int>(d);
+    std::vector<Part> parts = parts_of(w.indices[d], vars);
+    std::sort(parts.begin(), parts.end(), [](Part a, Part b) { return a.step > b.step; });
+    if (parts.size() > 2 || (!parts.empty() && parts.back().step != 1)) return std::nullopt;
+    const auto place = [&](const Part& p) { return p.loop == lane ? vars.size() : p.loop; };
+    if (parts.empty()) {
+      dims.push_back({0, {dim, 1, 0}});
+    } else if (parts.size() == 1 && parts[0].loop != lane) {
+      dims.push_back({place(parts[0]), {dim, 1, 0}});
+    } else {
+      const int64_t inner = extents[parts.back().loop];
+      if (parts.size() == 2 && parts[0].step != inner) return std::nullopt;
+      dims.push_back({parts.size() == 2 ? place(parts[0]) : 0, {dim, inner, 0}});
+      dims.push_back({place(parts.back()), {dim, 1, inner}});
+    }
+  }
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<LayoutDim> layout;
+  for (const auto& [at, dim] : dims) layout.push_back(dim);
+  return layout;
+}
+
+/// Does one dimension of W run along both, as block * lanes + lane?
+bool in_blocks(const Load& w, const Var& block, const Var& lane) {
+  return std::any_of(w.indices.begin(), w.indices.end(),
+                     [&](const Expr& e) { return uses_var(e, block) && uses_var(e, lane); });
+}
+
+/// Gives the spatial axes before the lanes their parts; false when one has none.
+bool assign_axes(BlockedConv& c, const Factors& f, const std::vector<Var>& vars,
+                 const std::vector<LoopExtent>& loops, size_t spatial) {
+  std::vector<size_t> pixels;
+  for (size_t n = 0; n + 1 < spatial; ++n) {
+    const bool in_x = uses(*f.x, vars[n]), in_w = uses(*f.w, vars[n]);
+    if (in_w && (c.blocks || !in_blocks(*f.w, vars[n], vars[spatial - 1]))) return false;
+    if (in_w)
+      c.blocks = loops[n];
+    else if (in_x)
+      pixels.push_back(n);
+    else
+      c.batch.push_back(loops[n]);
+  }
+  if (pixels.empty() || !c.blocks) return false;
+  c.columns = loops[pixels.back()];
+  if (pixels.size() > 1) c.rows = loops[pixels[pixels.size() - 2]];
+  for (size_t n = 0; n + 2 < pixels.size(); ++n) c.batch.push_back(loops[pixels[n]]);
+  if (!c.rows) return true;
+  const Var& row = vars[pixels[pixels.size() - 2]];
+  for (const Expr& index : f.x->indices)
+    for (size_t k = spatial; k < vars.size(); ++k)
+      if (uses_var(index, row) && uses_var(index, vars[k])) c.row_taps.push_back(loops[k].loop);
+  return true;
+}
+
+std::optional<BlockedConv> read(const StagePath& path, const Target& target) {
+  const Stage& s = *path.stage;
+  if (!s.combiner || s.values.size() != 1 || !combiner_op(*s.combiner)) return std::nullopt;
+  if (s.indices.size() < 2 || path.loops.size() != s.axes.size()) return std::nullopt;
+  BlockedConv c;
+  c.stage = s.name;
+  c.output = s.outputs[0]->name;
+  c.dtype = s.outputs[0]->dtype;
+  const size_t spatial = s.indices.size();
+  std::vector<Var> vars;
+  std::vector<LoopExtent> loops;
+  std::vector<int64_t> extents;
+  for (size_t n = 0; n < s.axes.size(); ++n) {
+    const auto extent = as_int(s.axes[n].axis.extent);
+    if (!extent || *extent == 0) return std::nullopt;
+    vars.push_back(s.axes[n].axis.var);
+    loops.push_back({path.loops[n]->var.name(), *extent});
+    extents.push_back(*extent);
+  }
+  c.lane = loops[spatial - 1];
+  const int64_t lanes = target.lanes(c.dtype);
+  if (c.lane.extent % lanes != 0 || c.lane.extent > 4 * lanes) return std::nullopt;
+  const auto f = factors(s, vars[spatial - 1]);
+  if (!f || !assign_axes(c, *f, vars, loops, spatial)) return std::nullopt;
+  c.reduce.assign(loops.begin() + static_cast<std::ptrdiff_t>(spatial), loops.end());
+  c.depthwise = uses(*f->x, vars[spatial - 1]);
+  const auto layout = layout_of(*f->w, vars, spatial - 1, extents);
+  if (!layout) return std::nullopt;
+  c.w_layout = *layout;
+  c.x_buffer = f->x->buffer->name;
+  c.w_buffer = f->w->buffer->name;
+  c.x_bytes = bytes_of(f->x->buffer);
+  c.w_bytes = bytes_of(f->w->buffer);
+  return c;
+}
+
+int64_t extent_of(const std::optional<LoopExtent>& loop) { return loop ? loop->extent : 1; }
+
+int64_t tiles_of(const std::optional<LoopExtent>& loop, int64_t tile) {
+  return (extent_of(loop) + tile - 1) / tile;
+}
+
+/// Calls f(count, tile) for the full tiles and the rest of an extent.
+template <class F>
+void each_tile(int64_t extent, int64_t tile, F&& f) {
+  if (extent / tile > 0) f(static_cast<double>(extent / tile), tile);
+  if (extent % tile > 0) f(1.0, extent % tile);
+}
+
+int64_t points_of(const BlockedConv& c) {
+  int64_t points = 1;
+  for (const LoopExtent& k : c.reduce) points *= k.extent;
+  return points;
+}
+
+int64_t vectors_of(const BlockedConv& c, const Target& target) {
+  return c.lane.extent / target.lanes(c.dtype);
+}
+
+/// Cycles of one tile, per step of the sum.
+double step_cycles(const BlockedConv& c, const ConvTile& t, const Target& target) {
+  const int64_t pixels = t.rows * t.columns, vectors = t.blocks * vectors_of(c, target);
+  const auto accumulators = static_cast<double>(pixels * vectors);
+  // One vector of W: X comes as the memory operand of the multiply-add, and so it does depthwise.
+  const bool folded = vectors == 1 || c.depthwise;
+  const double loads = folded ? accumulators + 1 : static_cast<double>(pixels + vectors);
+  const double issued = folded ? accumulators + 1 : accumulators + loads;
+  const auto points = static_cast<double>(points_of(c));
+  const double w_bytes = static_cast<double>(vectors * target.vector_bits / 8);
+  const bool far = points * w_bytes > static_cast<double>(target.l1d_bytes) / 2;
+  const double ends = (accumulators * 2 + 30) / points;
+  // Loads and lines that arrive are in each other's way long before they are the limit.
+  const double friction = 0.1 * loads + 0.3 * static_cast<double>(vectors);
+  return std::max({accumulators / 2, loads / 2, issued / 5, far ? w_bytes / 24 : 0.0, 4.0}) +
+         friction + ends;
+}
+
+}  // namespace
+
+std::optional<BlockedConv> find_blocked_conv(const Program& program, const std::string& name,
+                                             const Target& target) {
+  for (const StagePath& path : stage_paths(program.body))
+    if (path.stage->name == name) return read(path, target);
+  return std::nullopt;
+}
+
+int64_t registers_used(const BlockedConv& c, const ConvTile& t, const Target& target) {
+  const int64_t vectors = t.blocks * vectors_of(c, target), pixels = t.rows * t.columns;
+  // Half for the sums, half for the taps of W and for X, which neighbouring taps share.
+  if (c.depthwise) return 2 * pixels * vectors - 1;
+  return pixels * vectors + vectors + (vectors == 1 ? 0 : 1);
+}
+
+int64_t conv_registers_free(const Target& target) { return target.vector_registers - 1; }
+
+double conv_cycles(const BlockedConv& c, const ConvTile& tile, const Target& target) {
+  double total = 0;
+  each_tile(extent_of(c.rows), tile.rows, [&](double row_tiles, int64_t rows) {
+    each_tile(extent_of(c.columns), tile.columns, [&](double column_tiles, int64_t columns) {
+      each_tile(extent_of(c.blocks), tile.blocks, [&](double block_tiles, int64_t blocks) {
+        total += row_tiles * column_tiles * block_tiles *
+                 step_cycles(c, {rows, columns, blocks}, target);
+      });
+    });
+  });
+  return total * static_cast<double>(points_of(c));
+}
+
+ConvTile best_conv_tile(const BlockedConv& c, const Target& target) {
+  const int64_t most_blocks = c.depthwise ? 1 : std::min<int64_t>(extent_of(c.blocks), 8);
+  const int64_t free = conv_registers_free(target);
+  ConvTile best;
+  double least = conv_cycles(c, best, target);
+  for (int64_t blocks = 1; blocks <= most_blocks; ++blocks)
+    for (int64_t rows = 1; rows <= std::min(extent_of(c.rows), free); ++rows)
+      for (int64_t columns = 1; columns <= extent_of(c.columns); ++columns) {
+        const ConvTile tile{rows, columns, blocks};
+        if (registers_used(c, tile, target) > free) break;
+        const double cycles = conv_cycles(c, tile, target);
+        if (cycles < least * 0.999) {
+          least = cycles;
+          best = tile;
+        }
+      }
+  return best;
+}
+
+int64_t best_span(const BlockedConv& c, const ConvTile& tile, const Target& target) {
+  const int64_t all = c.rows ? tiles_of(c.rows, tile.rows) : tiles_of(c.columns, tile.columns);
+  const int64_t half = target.l2_bytes / 2;
+  if (c.depthwise) return all;
+  if (c.w_bytes <= half && balance(all, target.cores) > 0.9) return 1;
+  if (c.x_bytes <= half) return all;
+  return std::max<int64_t>(1, all * half / c.x_bytes);
+}
+
+}  // namespace tenon

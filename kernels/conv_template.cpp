@@ -1,0 +1,190 @@
+#include <tenon/support/error.h>
+
+#include <algorithm>
+
+#include "kernels/blocked_conv.h"
+#include "kernels/nests.h"
+#include "kernels/register_sum.h"
+#include "kernels/templates.h"
+
+namespace tenon {
+namespace {
+
+/// More multiply-adds than this in one straight piece of code gain nothing and cost the compiler;
+/// tiles of several rows are cut along rows and taps, so that there are more such pieces.
+constexpr int64_t kMostUnrolled = 512, kMostUnrolledRows = 128;
+
+struct ConvChoice {
+  ConvTile tile;
+  int64_t span = 1;    // row tiles between two groups of channel blocks
+  int64_t unroll = 1;  // steps of the innermost reduction loops in one piece
+};
+
+std::vector<int64_t> ladder(int64_t most, const std::vector<int64_t>& steps, int64_t standard) {
+  std::vector<int64_t> values = {standard};
+  for (int64_t step : steps)
+    if (step <= most && step != standard) values.push_back(step);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+int64_t extent_of(const std::optional<LoopExtent>& loop) { return loop ? loop->extent : 1; }
+
+int64_t span_tiles(const BlockedConv& c, const ConvTile& tile) {
+  const int64_t extent = extent_of(c.rows ? c.rows : c.columns);
+  const int64_t step = c.rows ? tile.rows : tile.columns;
+  return (extent + step - 1) / step;
+}
+
+/// The steps of the innermost reduction loops that are written out: whole loops (depthwise: all
+/// taps) while the code stays small.
+int64_t best_unroll(const BlockedConv& c, const ConvTile& tile) {
+  const int64_t each = tile.rows * tile.columns * tile.blocks;
+  const bool cut = tile.rows > 1 && !c.row_taps.empty() && !c.depthwise;
+  const int64_t most = (cut ? kMostUnrolledRows : kMostUnrolled) / each;
+  int64_t steps = 1;
+  for (size_t n = c.reduce.size(); n-- > 0;) {
+    if (steps * c.reduce[n].extent > most) break;
+    steps *= c.reduce[n].extent;
+    if (!c.depthwise) break;
+  }
+  if (steps > 1 || c.depthwise) return steps;
+  while (steps * 2 <= most) steps *= 2;
+  return steps;
+}
+
+ConvChoice choose(const BlockedConv& c, const Target& target, Knobs& knobs) {
+  const ConvTile best = best_conv_tile(c, target);
+  const int64_t free = conv_registers_free(target);
+  ConvChoice choice;
+  choice.tile.rows = knobs.pick(
+      "rows", ladder(std::min(extent_of(c.rows), free), {1, 2, 3, 4, 7}, best.rows), best.rows);
+  choice.tile.columns =
+      knobs.pick("columns",
+                 ladder(std::min(extent_of(c.columns), free),
+                        {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28}, best.columns),
+                 best.columns);
+  choice.tile.blocks = knobs.pick(
+      "blocks", ladder(c.depthwise ? 1 : extent_of(c.blocks), {1, 2, 3, 4, 6}, best.blocks),
+      best.blocks);
+  const int64_t all = span_tiles(c, best), span = best_span(c, best, target);
+  choice.span = knobs.pick("span", ladder(all, {1, 2, 4, 8, 16, 32, 64, all}, span), span);
+  const int64_t unroll = best_unroll(c, best);
+  choice.unroll = knobs.pick("unroll", ladder(unroll, {1, 2, 4, 8, 16}, unroll), unroll);
+  knobs.require(
+      [c, target, free](const Point& p) {
+        const ConvTile tile{p.number("rows"), p.number("columns"), p.number("blocks")};
+        return registers_used(c, tile, target) <= free;
+      },
+      "the tile needs more vector registers than the target has");
+  return choice;
+}
+
+/// The loops of the anchor after tiling.
+struct ConvLoops {
+  std::vector<Loop> outer;  // from the outside in; the last is the tile's
+  std::vector<Loop> unrolled;
+  std::optional<Loop> rows;  // over row tiles, the innermost of them
+};
+
+/// Adds the reduction loops to `order`, the last `steps` steps of them as loops to unroll.
+void place_reduction(StageSteps& anchor, const BlockedConv& c, int64_t steps,
+                     std::vector<LoopRef>& order, ConvLoops& t) {
+  std::vector<Loop> written;
+  size_t n = c.reduce.size();
+  while (n > 0 && steps > 1 && steps % c.reduce[n - 1].extent == 0) {
+    steps /= c.reduce[--n].extent;
+    written.insert(written.begin(), {c.stage, c.reduce[n].loop});
+  }
+  for (size_t k = 0; k < n; ++k) {
+    if (k + 1 < n || steps <= 1) {
+      order.push_back(Loop{c.stage, c.reduce[k].loop});
+      continue;
+    }
+    const auto [o, i] = anchor.split(c.reduce[k].loop, steps);
+    order.push_back(o);
+    written.insert(written.begin(), i);
+  }
+  order.insert(order.end(), written.begin(), written.end());
+  t.unrolled = written;
+}
+
+/// n ob oh ow o | k..   ->   n [oh.o.o] ob.o oh.o.i ow.o | k.. oh.i ow.i ob.i o
+ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice) {
+  StageSteps anchor = s[c.stage];
+  ConvLoops t;
+  for (const LoopExtent& l : c.batch) t.outer.push_back({c.stage, l.loop});
+  const auto [bo, bi] = anchor.split(c.blocks->loop, choice.tile.blocks);
+  const auto [wo, wi] = anchor.split(c.columns->loop, choice.tile.columns);
+  std::vector<Loop> inner = {wi, bi}, pixels = {wo};
+  if (c.rows) {
+    const auto [ho, hi] = anchor.split(c.rows->loop, choice.tile.rows);
+    inner.insert(inner.begin(), hi);
+    pixels.insert(pixels.begin(), ho);
+  }
+  const int64_t all = span_tiles(c, choice.tile);
+  if (choice.span >= all) {
+    t.outer.push_back(bo);
+    t.outer.insert(t.outer.end(), pixels.begin(), pixels.end());
+  } else if (choice.span == 1) {
+    t.outer.push_back(pixels[0]);
+    t.outer.push_back(bo);
+    t.outer.insert(t.outer.end(), pixels.begin() + 1, pixels.end());
+  } else {
+    const auto [po, pi] = anchor.split(pixels[0], choice.span);
+    t.outer.insert(t.outer.end(), {po, bo, pi});
+    t.outer.insert(t.outer.end(), pixels.begin() + 1, pixels.end());
+    pixels[0] = pi;
+  }
+  if (c.rows) t.rows = pixels[0];
+  std::vector<LoopRef> order(t.outer.begin(), t.outer.end());
+  place_reduction(anchor, c, choice.unroll, order, t);
+  order.insert(order.end(), inner.begin(), inner.end());
+  order.push_back(Loop{c.stage, c.lane.loop});
+  anchor.reorder(order);
+  t.unrolled.insert(t.unrolled.end(), inner.begin(), inner.end());
+  return t;
+}
+
+bool is_constant(const Program& program, const std::string& buffer) {
+  return std::any_of(program.params.begin(), program.params.end(), [&](const Param& p) {
+    return p.buffer->name == buffer && p.role == ParamRole::constant;
+  });
+}
+
+/// Rows outside of the image: a branch for each row of the kernel instead of three copies of the
+/// code.
+void branch_on_rows(Schedule& s, const BlockedConv& c, const ConvLoops& t) {
+  if (!t.rows || c.depthwise) return;
+  const std::vector<Loop> loops = s[c.stage].loops();
+  if (std::find(loops.begin(), loops.end(), *t.rows) == loops.end()) return;  // fused
+  s[c.stage].annotate(*t.rows, "no_partition", 1);
+  for (const std::string& tap : c.row_taps)
+    if (std::find(loops.begin(), loops.end(), Loop{c.stage, tap}) != loops.end())
+      s[c.stage].annotate(Loop{c.stage, tap}, "no_partition", 1);
+}
+
+}  // namespace
+
+void conv_template(Schedule& s, Knobs& knobs) {
+  const std::string anchor = roles(s.program()).anchor;
+  const auto c = find_blocked_conv(s.program(), anchor, s.target());
+  TENON_CHECK(c, "conv_template on a program without a convolution in blocks of channels");
+  const ConvChoice choice = choose(*c, s.target(), knobs);
+
+  const bool ahead = is_constant(s.program(), c->w_buffer);
+  const std::string packed =
+      s.pack(c->w_buffer, c->w_layout, {ahead ? PackWhen::ahead : PackWhen::run_time});
+  const ConvLoops t = tile_loops(s, *c, choice);
+
+  std::vector<std::string> done = {anchor};
+  const size_t in_tile = place_sum(s, anchor, c->output, t.outer.back(), done);
+  for (const Loop& l : t.unrolled) s[anchor].unroll(l);
+  s[anchor].vectorize(Loop{anchor, c->lane.loop});
+  for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], t.outer.back());
+  fuse_and_parallel(s, anchor, t.outer);
+  if (choice.tile.rows == 1) branch_on_rows(s, *c, t);
+  schedule_rest(s, done);
+}
+
+}  // namespace tenon
