@@ -106,7 +106,7 @@ bool assign_axes(BlockedConv& c, const Factors& f, const std::vector<Var>& vars,
     if (in_w && (c.blocks || !in_blocks(*f.w, vars[n], vars[spatial - 1]))) return false;
     if (in_w)
       c.blocks = loops[n];
-    else if (in_x)
+    else if (in_x && (loops[n].extent > 1 || n + 2 == spatial))
       pixels.push_back(n);
     else
       c.batch.push_back(loops[n]);
@@ -256,7 +256,9 @@ int64_t best_span(const BlockedConv& c, const ConvTile& tile, const Target& targ
   if (c.depthwise) return all;
   if (c.w_bytes <= half && balance(all, target.cores) > 0.9) return 1;
   if (c.x_bytes <= half) return all;
-  return std::max<int64_t>(1, all * half / c.x_bytes);
+  // Even parts, so that they are shared out evenly as well.
+  const int64_t parts = (c.x_bytes + half - 1) / half, cores = target.cores;
+  return std::max<int64_t>(1, all / ((parts + cores - 1) / cores * cores));
 }
 
 }  // namespace tenon

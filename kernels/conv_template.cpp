@@ -18,6 +18,7 @@ struct ConvChoice {
   ConvTile tile;
   int64_t span = 1;    // row tiles between two groups of channel blocks
   int64_t unroll = 1;  // steps of the innermost reduction loops in one piece
+  int64_t ahead = 0;   // X is prefetched so many blocks of input channels ahead
 };
 
 std::vector<int64_t> ladder(int64_t most, const std::vector<int64_t>& steps, int64_t standard) {
@@ -71,6 +72,10 @@ ConvChoice choose(const BlockedConv& c, const Target& target, Knobs& knobs) {
   choice.span = knobs.pick("span", ladder(all, {1, 2, 4, 8, 16, 32, 64, all}, span), span);
   const int64_t unroll = best_unroll(c, best);
   choice.unroll = knobs.pick("unroll", ladder(unroll, {1, 2, 4, 8, 16}, unroll), unroll);
+  // Of pixels in one row, what the second cache cannot hold comes in pieces too short for its own
+  // prefetcher.
+  const bool far = !c.rows && !c.depthwise && c.x_bytes > target.l2_bytes / 2;
+  choice.ahead = knobs.pick("ahead", {0, 1, 2, 3}, far ? 1 : 0);
   knobs.require(
       [c, target, free](const Point& p) {
         const ConvTile tile{p.number("rows"), p.number("columns"), p.number("blocks")};
@@ -182,6 +187,8 @@ void conv_template(Schedule& s, Knobs& knobs) {
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);
   s[anchor].vectorize(Loop{anchor, c->lane.loop});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], t.outer.back());
+  if (choice.ahead > 0 && !c->reduce.empty())
+    s.try_apply(Prefetch{anchor, c->x_buffer, c->reduce[0].loop, choice.ahead});
   fuse_and_parallel(s, anchor, t.outer);
   if (choice.tile.rows == 1) branch_on_rows(s, *c, t);
   schedule_rest(s, done);
