@@ -418,7 +418,7 @@ const KernelEntry& find_kernel(const std::string& name) {
     names.push_back(entry.name);
   }
   const auto near = nearest_names(name, names);
-  throw UserError(fmt::format("unknown operator \"{}\"{}\n  there are: {}\n  try: tenon kernels",
+  throw UserError(fmt::format("unknown operator \"{}\"{}\n  there are: {}\n  try: tenon kernels; a network is a file NAME.onnx",
                               name, near.empty() ? "" : "; did you mean " + join(near),
                               join(names)));
 }

@@ -48,6 +48,7 @@ void run_bench(const BenchCommand& command) {
                  result.median_us);
     }
   } else {
+    refuse_network_options(command);
     const Task task = operator_task(command.subject, command.parsed_target());
     rows = bench(task, default_and_best(task, store, options.threads), options);
     print_rows(rows, command.json);

@@ -55,9 +55,23 @@ void add_common(CLI::App& verb, CommandOptions& options) {
 }
 
 void add_network(CLI::App& verb, CommandOptions& options) {
-  verb.add_option("--shape", options.shapes, "an input's shape: x=1x3x48x192");
+  verb.add_option("--shape", options.shapes, "a network: an input's shape: x=1x3x48x192")
+      ->allow_extra_args(false);
   verb.add_flag("--no-fuse", options.no_fuse, "a network: one kernel per node");
-  verb.add_option("--skip-pass", options.skip_passes, "a network: leave out a pass, by name");
+  verb.add_option("--skip-pass", options.skip_passes, "a network: leave out a pass, by name")
+      ->allow_extra_args(false);
+}
+
+void refuse_network_options(const CommandOptions& options) {
+  const char* given = !options.shapes.empty()        ? "--shape"
+                      : options.no_fuse              ? "--no-fuse"
+                      : !options.skip_passes.empty() ? "--skip-pass"
+                                                     : nullptr;
+  if (!given) return;
+  throw UserError(fmt::format(
+      "{} is for networks; \"{}\" is no .onnx file\n  try: an operator's sizes as arguments "
+      "(tenon kernels)",
+      given, options.subject[0]));
 }
 
 bool is_model(const std::vector<std::string>& subject) {

@@ -51,6 +51,9 @@ NetworkOptions network_options(const CommandOptions& options);
 /// Adds --shape, --no-fuse and --skip-pass.
 void add_network(CLI::App& verb, CommandOptions& options);
 
+/// UserError where an option of add_network() was given with what is no network.
+void refuse_network_options(const CommandOptions& options);
+
 /// "60s", "5m", "1h" or plain seconds, as seconds; UserError for anything else.
 double parse_seconds(const std::string& text);
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "cli/options.h"
+#include "cli/steps_text.h"
 #include "cli/verbs.h"
 
 namespace tenon {
@@ -22,11 +23,14 @@ struct ShowCommand : CommandOptions {
 
 void heading(const std::string& text) { fmt::print("== {}\n", text); }
 
-// The parts asked for; steps and loops when none is.
+// The parts asked for; when none is: steps, one a line, and loops.
 void show_schedule(const ShowCommand& command, const Task& task, const Trace& trace) {
   const bool any = command.steps || command.loops || command.cpp || command.ir || command.source ||
                    command.assembly;
-  if (command.steps || !any) {
+  if (command.steps) {
+    heading("steps");
+    fmt::print("{}", steps_text(replay(task.program, task.target, trace)));
+  } else if (!any) {
     heading("steps");
     for (const Primitive& step : trace) fmt::print("{}\n", to_text(step));
   }
@@ -96,6 +100,7 @@ void run_show(const ShowCommand& command) {
   if (command.subject.size() == 1 &&
       (first.find(':') != std::string::npos || first.ends_with(".jsonl")))
     return show_record(command);
+  refuse_network_options(command);
   const Task task = operator_task(command.subject, command.parsed_target());
   const NamedTrace chosen =
       default_and_best(task, store_of(command), command.parsed_threads()).back();
@@ -115,7 +120,8 @@ void add_show(CLI::App& app) {
   verb->add_option("--model", command->model, "the network that LOG:LINE was tuned for");
   add_network(*verb, *command);
   verb->add_option("--log", command->log, "file of records to look in first");
-  verb->add_flag("--steps", command->steps, "the schedule's steps");
+  verb->add_flag("--steps", command->steps,
+                 "the schedule's steps and what each changed in the loop tree");
   verb->add_flag("--loops", command->loops, "the loop tree");
   verb->add_flag("--cpp", command->cpp, "the C++ that rebuilds the schedule");
   verb->add_flag("--ir", command->ir, "flat code");

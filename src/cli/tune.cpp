@@ -68,6 +68,7 @@ void print_report(const std::string& title, const TuneReport& report) {
 }
 
 void tune_operator(const TuneCommand& command) {
+  refuse_network_options(command);
   const Task task = operator_task(command.subject, command.parsed_target());
   const TuneReport report = tune_with_report(task, tune_options(command));
   print_warnings(report.warnings);

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "driver/require_device.h"
+
 namespace tenon {
 namespace {
 
@@ -113,11 +115,7 @@ std::vector<NamedTrace> default_and_best(const Task& task, const RecordStore& st
 
 std::vector<BenchRow> bench(const Task& task, const std::vector<NamedTrace>& schedules,
                             const BenchOptions& options) {
-  if (!task.target.runs_on(Target::host())) {
-    throw DeviceError(
-        fmt::format("bench {}: this machine cannot run code for {}\n  this machine is {}",
-                    task.name, task.target.name, Target::host().name));
-  }
+  require_device("bench", task);
   ThreadPool pool(options.threads);
   double peak = options.peak_gflops;
   if (peak == 0 && task.flops > 0 && !task.target.is_gpu())

@@ -1,5 +1,7 @@
 #include <tenon/autotvm/failure.h>
 #include <tenon/driver/driver.h>
+#include <tenon/driver/run.h>
+#include <tenon/ir/ops.h>
 #include <tenon/support/error.h>
 
 #include <nlohmann/json.hpp>
@@ -30,15 +32,24 @@ bool is_operator(const std::string& name) {
 
 }  // namespace
 
-Task operator_task(const std::vector<std::string>& words, const Target& target) {
+OperatorCall operator_call(const std::vector<std::string>& words, const Target& target) {
   const KernelEntry& entry = find_kernel(words.at(0));
   const KernelArgs args = parse_kernel_args(entry, {words.begin() + 1, words.end()});
-  const Program program = merge_dimensions(make_program(entry.name, entry.build(args)));
-  Task task(entry.name, program, templates_for(program, target), target);
-  task.args = args.to_json();
-  task.flops = entry.flops(args);
-  if (entry.ranges) task.input_ranges = entry.ranges(args);
-  return task;
+  const Program formula = make_program(entry.name, entry.build(args));
+  const Program program = merge_dimensions(formula);
+  OperatorCall call{Task(entry.name, program, templates_for(program, target), target), {}, {}};
+  call.task.args = args.to_json();
+  call.task.flops = entry.flops(args);
+  if (entry.ranges) call.task.input_ranges = entry.ranges(args);
+  for (const Param& p : formula.params) {
+    auto& list = p.role == ParamRole::output ? call.outputs : call.inputs;
+    list.push_back({p.buffer->name, p.buffer->dtype, *const_shape(p.buffer->shape)});
+  }
+  return call;
+}
+
+Task operator_task(const std::vector<std::string>& words, const Target& target) {
+  return operator_call(words, target).task;
 }
 
 Task task_of_record(const Record& record, const std::filesystem::path& model,

@@ -70,7 +70,8 @@ TEST_CASE("run writes outputs as .npy with an index, or one by name") {
   const auto lines = json_lines(expect(0, folder, "run small.onnx --input x=x.npy --json").out);
   REQUIRE(lines.size() == 2);
   for (const auto& line : lines)
-    CHECK(keys_of(line) == std::vector<std::string>{"output", "shape", "type"});
+    CHECK(keys_of(line) ==
+          std::vector<std::string>{"max", "mean", "min", "nan", "output", "shape", "type"});
   CHECK(expect(0, folder, "run small.onnx --input x=x.npy --quiet").out == "");
 }
 

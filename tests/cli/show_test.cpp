@@ -56,6 +56,47 @@ TEST_CASE("show LOG:LINE prints each form of a schedule") {
   }
 }
 
+TEST_CASE("show --steps says what each step changed in the loop tree") {
+  const auto& folder = tuned().folder.path();
+  auto record = tuned().records[0];
+  record["trace"] = nlohmann::json::parse(R"([
+    {"step":"split","stage":"C","loop":"k","factor":8,"tail":"guard"},
+    {"step":"reorder","stage":"C","loops":["k.o","k.i"]},
+    {"step":"unroll","stage":"C","loop":"k.i"}])");
+  write_text(folder / "steps.jsonl", record.dump() + "\n");
+  const std::string text = expect(0, folder, "show steps.jsonl:1 --steps").out;
+  CHECK(text.substr(text.find("== steps")) == R"(== steps
+step 1: split(C, "k", 8)
+  ...
+  stage C[24,32] f32
+    for i in 0..24
+      for j in 0..32
+-       for k in 0..40  reduce
+-         init C[i, j] = 0.0
+-         C[i, j] += A[i, k] * B[k, j]
++       for k.o in 0..5  reduce
++         for k.i in 0..8  reduce
++           init C[i, j] = 0.0
++           C[i, j] += A[i, k.o*8+k.i] * B[k.o*8+k.i, j]
+step 2: reorder(C, {"k.o", "k.i"})
+  changes nothing
+step 3: unroll(C, "k.i")
+  ...
+  stage C[24,32] f32
+    for i in 0..24
+      for j in 0..32
+        for k.o in 0..5  reduce
+-         for k.i in 0..8  reduce
++         for k.i in 0..8  reduce  unroll
+            init C[i, j] = 0.0
+            ...
+)");
+  // Without an option: the steps one a line, and the loop tree they end in.
+  const std::string both = expect(0, folder, "show steps.jsonl:1").out;
+  CHECK(contains(both, "== steps\nsplit(C, \"k\", 8)\nreorder("));
+  CHECK(contains(both, "== loops\nprogram matmul\n"));
+}
+
 TEST_CASE("show --json prints the record as it stands in the log") {
   const auto lines = json_lines(expect(0, tuned().folder.path(), "show log.jsonl:1 --json").out);
   REQUIRE(lines.size() == 1);

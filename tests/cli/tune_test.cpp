@@ -70,7 +70,8 @@ TEST_CASE("a record has the fields of the design, and tune --json prints the log
   }
 }
 
-TEST_CASE("option --trials 0 measures the default schedule only, and --seed is kept in the record") {
+TEST_CASE(
+    "option --trials 0 measures the default schedule only, and --seed is kept in the record") {
   const TemporaryFolder folder;
   expect(0, folder.path(), kSmall + "--trials 0 --seed 99 --quiet");
   const auto records = json_lines(read_text(folder.path() / "tuning_logs" / "matmul.jsonl"));

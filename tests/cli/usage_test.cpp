@@ -33,6 +33,14 @@ TEST_CASE("the options of tune and show are those of the design") {
     CHECK(contains(show, option));
 }
 
+TEST_CASE("the options of run say what is for operators and what for networks") {
+  const TemporaryFolder folder;
+  const std::string run = expect(0, folder.path(), "run --help").out;
+  for (const char* part : {"an operator and its arguments: matmul m=64 n=33 k=17", "--input",
+                           "other inputs are random", "--output-dir", "--check", "--seed", "--log"})
+    CHECK(contains(run, part));
+}
+
 TEST_CASE("option --version prints version, commit, LLVM and log schema") {
   const TemporaryFolder folder;
   const Finished version = expect(0, folder.path(), "--version");
@@ -67,7 +75,7 @@ TEST_CASE("usage errors exit with 2, say what is wrong on stderr and print nothi
       {"show matmul.jsonl", "try: LOG:LINE"},
       {"replay matmul.jsonl", "matmul.jsonl"},
       {"replay matmul.jsonl:0", "is no place in a log"},
-      {"run matmul", "\"matmul\" is not an .onnx file"},
+      {"run matmul", "matmul: missing m"},
       {"kernels convv", "conv2d"},
   };
   for (const auto& [words, telling] : cases) {
