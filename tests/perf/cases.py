@@ -68,13 +68,13 @@ def attention(shapes):
 
 def softmax(shapes):
     return [case("softmax", "softmax", f"{r}x{c}", [operand("X", [r, c])], operand("Y", [r, c]),
-                 function="exp", rows=r, columns=c) for r, c in shapes["softmax"]]
+                 function="softmax", rows=r, columns=c) for r, c in shapes["softmax"]]
 
 
 def layer_norm(shapes):
     return [case("layer_norm", "layer_norm", f"{r}x{c}",
                  [operand("X", [r, c]), operand("S", [c]), operand("B", [c])], operand("Y", [r, c]),
-                 rows=r, columns=c, epsilon=1e-5) for r, c in shapes["layer_norm"]]
+                 function="layer_norm", rows=r, columns=c, epsilon=1e-5) for r, c in shapes["layer_norm"]]
 
 
 def reduce(shapes):

@@ -16,7 +16,7 @@ import report
 
 QUICK = {"rows": "matmul", "shapes": "1024x1024x1024", "peers": "mkl,onednn", "rounds": 6}
 LONG_US = 20_000  # calls beyond: one a turn, and seldom cold
-OMP_MOST_US = 300  # beyond, what a call of the newer oneDNN costs no longer counts
+OMP_MOST_US, OMP_MOST_FLOPS = 300, 2e8  # beyond, what a call of the newer oneDNN costs counts no more
 COLD_BYTES = 64 << 20
 
 
@@ -125,6 +125,30 @@ class Harness:
                 self.machine.append(f"{name} says: {text}")
                 say(self.machine[-1])
 
+    def print_limits(self):
+        """Multiply-adds, and reading and copying at each level of the memory."""
+        with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as f:
+            beyond = min(1 << 30, max(1 << 28, 2 * int(f.read().strip().rstrip("K")) << 10))
+        levels = {"L1": 12 << 10, "L2": 512 << 10, "L3": 16 << 20, "memory": beyond}
+        for t in self.threads:
+            server, texts = self.server("limits", t), []
+            common = {"threads": t, "inputs": [], "output": {"dtype": "f32", "shape": [1]},
+                      "folder": self.folder, "prefix": "limits"}
+            def best_us(**request):
+                names = server.ask(do="prepare", case=common | request)["variants"]
+                return min((server.ask(timed=True, do="run", variant=i, us=20_000, cold=0)["min"], i)
+                           for i in range(len(names)))[0], names
+            us, names = best_us(op="fma")
+            texts.append(f"{float(names[0]['note']) / us * 1e-3:.0f} GFLOP/s of multiply-adds")
+            for level, each in levels.items():
+                size = each * (t if level != "memory" else 1)
+                read = size / best_us(op="memory", read_bytes=size, write_bytes=0)[0] * 1e-3
+                copy = 2 * size / best_us(op="memory", read_bytes=size, write_bytes=size)[0] * 1e-3
+                texts.append(f"{level} read {read:.0f}, copy {copy:.0f} GB/s")
+            server.ask(do="drop")
+            self.machine.append(f"{t} thread{'s' * (t > 1)}: " + "; ".join(texts))
+            say(self.machine[-1])
+
     def write_inputs(self, c):
         from operands import inputs_of
 
@@ -136,6 +160,8 @@ class Harness:
 
     def prepare(self, name, c, threads, expected):
         """The variants of one library that give the right answer."""
+        if name == "onednn-omp" and c["flops"] > OMP_MOST_FLOPS:
+            return []
         request = c | {"threads": threads, "folder": self.folder, "prefix": "out"}
         if name == "limits":
             op = "fma" if c["flops"] else "memory"
@@ -243,6 +269,7 @@ def main():
         for m in harness.machine:
             say(m)
         if not o.quick:
+            harness.print_limits()
             harness.print_instruction_sets()
         harness.run(found)
     except KeyboardInterrupt:

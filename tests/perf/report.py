@@ -43,18 +43,17 @@ def summary(rounds):
             "cold_min": min(cold) if cold else None}
 
 
-def competes(ours, peer):
+def competes(among, peer):
     """Packed ahead against packed ahead; but a peer that is faster unpacked counts with that."""
-    wanted = set(ours["classes"])
-    return bool(wanted & set(peer["classes"])) or ("packed" in wanted and "plain" in peer["classes"])
+    return among in peer["classes"] or (among == "packed" and "plain" in peer["classes"])
 
 
-def compare(ours, peers, rounds):
-    """The best peer of the even rounds, and ours against it on the odd ones."""
+def compare(ours, among, peers, rounds):
+    """The best peer of the even rounds, and ours against it on the odd ones; `among`: the class."""
     us = lambda name, which: [rounds[name][r]["us"] for r in which]
     n = len(rounds[ours["name"]])
     even, odd = range(0, n, 2), range(1, n, 2)
-    rivals = [p for p in peers if competes(ours, p)]
+    rivals = [p for p in peers if competes(among, p)]
     if not rivals or not odd:
         return None
     best = min((p["name"] for p in rivals), key=lambda p: statistics.median(us(p, even)))
@@ -88,16 +87,16 @@ def limits_of(c, rounds, ours):
 
 
 def result_lines(c, threads, ours, peers, rounds):
-    """One line for each of our variants."""
+    """One line for each of our variants and each class that it takes part in."""
     out = []
-    for o in ours:
+    for o, among in ((o, among) for o in ours for among in o["classes"]):
         line = {"row": c["row"], "shape": c["shape"], "group": c.get("group", ""),
-                "threads": threads, "ours": o["name"], "note": o["note"],
-                "classes": o["classes"], "us": summary(rounds[o["name"]]),
-                "rounds": len(rounds[o["name"]])}
+                "threads": threads, "ours": o["name"], "class": among, "note": o["note"],
+                "us": summary(rounds[o["name"]]), "rounds": len(rounds[o["name"]])}
         line |= limits_of(c, rounds, o)
-        line["peers"] = {p["name"]: summary(rounds[p["name"]]) | {"note": p["note"]} for p in peers}
-        line["against"] = compare(o, peers, rounds)
+        line["peers"] = {p["name"]: summary(rounds[p["name"]]) | {"note": p["note"]}
+                         for p in peers if competes(among, p)}
+        line["against"] = compare(o, among, peers, rounds)
         out.append(line)
     return out
 
@@ -115,19 +114,19 @@ def against_text(line):
 
 def progress_text(line):
     share = f", {line['share']:.0%} of {line['of']}" if "share" in line else ""
-    return (f"{line['row']} {line['shape']} {line['ours']} {line['threads']}t: "
+    return (f"{line['row']} {line['shape']} {line['ours']} ({line['class']}) {line['threads']}t: "
             f"{time_text(line['us']['median'])}{share}, {against_text(line)}")
 
 
 def row_table(lines):
     names = sorted({p for l in lines if l["against"] for p in l["against"]["ratios"]})
-    head = ["shape", "thr", "ours", "min", "median", "spread", "cold", "GFLOP/s or GB/s", "share",
+    head = ["shape", "thr", "ours", "class", "min", "median", "spread", "cold", "GFLOP/s or GB/s", "share",
             "best peer", "ratio", "95%", "cold ratio"] + names
     out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for l in lines:
         a = l["against"]
         rate = l.get("gflops", l.get("gbps"))
-        cells = [l["shape"], str(l["threads"]), l["ours"], time_text(l["us"]["min"]),
+        cells = [l["shape"], str(l["threads"]), l["ours"], l["class"], time_text(l["us"]["min"]),
                  time_text(l["us"]["median"]), f"{l['us']['spread']:.1%}",
                  time_text(l["us"]["cold"]) if l["us"]["cold"] else "",
                  f"{rate:.1f}" if rate else "", f"{l['share']:.0%}" if "share" in l else ""]
@@ -143,29 +142,30 @@ def row_table(lines):
 
 def kind(line):
     """Lines of one table of the overview: a row, one of our ways, a number of threads."""
-    return line["row"], line["ours"], line["threads"]
+    return line["row"], line["group"], line["ours"], line["class"], line["threads"]
 
 
 def overview(lines):
-    out = ["| row | ours | threads | shapes | geomean to the best peer | lowest | bar | below the bar |",
-           "|---|---|---|---|---|---|---|---|"]
+    out = ["| row | ours | class | threads | shapes | geomean to the best peer | lowest | bar | "
+           "below the bar |", "|---|---|---|---|---|---|---|---|---|"]
     for key in dict.fromkeys(map(kind, lines)):
         mine = [l["against"] | {"shape": l["shape"]} for l in lines if kind(l) == key and l["against"]]
         if not mine:
             continue
         lowest = min(mine, key=lambda a: a["ratio"])
         missed = [a for a in mine if a["high"] < BARS[key[0]]]
-        out.append(f"| {key[0]} | {key[1]} | {key[2]} | {len(mine)} | "
+        row, group, ours, among, threads = key
+        out.append(f"| {row} {group} | {ours} | {among} | {threads} | {len(mine)} | "
                    f"{geomean([a['ratio'] for a in mine]):.3f} | {lowest['ratio']:.3f} "
                    f"({lowest['shape']}) | {BARS[key[0]]} | {len(missed)} |")
     return out
 
 
 def single_libraries(lines):
-    out = ["| against one library | threads | shapes | geomean |", "|---|---|---|---|"]
+    out = ["| plain products against one library | threads | shapes | geomean |", "|---|---|---|---|"]
     ratios = {}
     for l in lines:
-        if not l["against"] or not l["row"].endswith("matmul") or "tuned" in l["ours"]:
+        if not l["against"] or l["ours"] != "tenon" or l["row"] not in ("matmul", "batch_matmul"):
             continue
         of = {}
         for name, r in l["against"]["ratios"].items():

@@ -31,8 +31,9 @@ typedef float Floats __attribute__((vector_size(kVector)));
 typedef int32_t Ints __attribute__((vector_size(kVector)));
 constexpr size_t kLanes = kVector / sizeof(float);
 
-constexpr int64_t kFmaIterations = 20000;    // 100 us: the threads' meeting does not count
-constexpr size_t kLine = 64, kSmall = 4096;  // numbers that stay in the first cache
+constexpr int64_t kFmaIterations = 20000;  // 100 us: the threads' meeting does not count
+constexpr size_t kMovedBytes = 4 << 20, kComputedNumbers = 1 << 19;  // some 50 us of work
+constexpr size_t kSmall = 3072;  // numbers: two such arrays stay in the first cache
 
 const tenon::ProbeLoops& loops() {
   static const tenon::ProbeLoops made = tenon::probe_loops(tenon::Target::host().vector_bits);
@@ -107,23 +108,56 @@ Floats gelu(Floats x) {
   return x * (z < 0 ? 1.f - erf : 1.f + erf) * 0.5f;
 }
 
-template <class F>
-void map_small(const Buffer& x, const Buffer& y, size_t numbers, F&& f) {
-  const Floats* from = x.as<Floats>();
-  Floats* to = y.as<Floats>();
+/// A function of the numbers [0, n) of a small array.
+using SmallMap = void (*)(const Floats* from, Floats* to, size_t vectors);
+
+template <Floats (*f)(Floats)>
+void map(const Floats* from, Floats* to, size_t vectors) {
+  for (size_t k = 0; k < vectors; ++k) to[k] = f(from[k]);
+}
+
+Floats silu(Floats v) { return v / (1.f + exponential(-v)); }
+
+/// Greatest, exponentials and their sum, quotients: three passes, as over one row.
+void softmax(const Floats* from, Floats* to, size_t vectors) {
+  Floats most[4] = {from[0], from[0], from[0], from[0]}, sum[4] = {};
+  for (size_t k = 0; k + 4 <= vectors; k += 4)
+    for (size_t j = 0; j < 4; ++j) most[j] = from[k + j] > most[j] ? from[k + j] : most[j];
+  for (size_t j = 1; j < 4; ++j) most[0] = most[j] > most[0] ? most[j] : most[0];
+  for (size_t k = 0; k + 4 <= vectors; k += 4)
+    for (size_t j = 0; j < 4; ++j) sum[j] += to[k + j] = exponential(from[k + j] - most[0]);
+  const Floats scale = 1.f / (sum[0] + sum[1] + sum[2] + sum[3]);
+  for (size_t k = 0; k < vectors; ++k) to[k] *= scale;
+}
+
+/// Sum, squares, result: three passes.
+void layer_norm(const Floats* from, Floats* to, size_t vectors) {
+  Floats sum[4] = {}, squares[4] = {};
+  for (size_t k = 0; k + 4 <= vectors; k += 4)
+    for (size_t j = 0; j < 4; ++j) sum[j] += from[k + j];
+  const Floats mean = (sum[0] + sum[1] + sum[2] + sum[3]) * 1e-3f;
+  for (size_t k = 0; k + 4 <= vectors; k += 4) {
+    for (size_t j = 0; j < 4; ++j) {
+      const Floats off = from[k + j] - mean;
+      squares[j] += off * off;
+    }
+  }
+  const Floats scale = 1.f / (squares[0] + squares[1] + squares[2] + squares[3] + 1.f);
+  for (size_t k = 0; k < vectors; ++k) to[k] = (from[k] - mean) * scale * from[k] + mean;
+}
+
+void compute(SmallMap f, const Buffer& x, const Buffer& y, size_t numbers) {
   for (size_t left = numbers / kLanes; left > 0;) {
     const size_t n = std::min(left, kSmall / kLanes);
-    for (size_t k = 0; k < n; ++k) to[k] = f(from[k]);
+    f(x.as<Floats>(), y.as<Floats>(), n);
     __asm__ volatile("" ::: "memory");
     left -= n;
   }
 }
 
-void compute(const std::string& function, const Buffer& x, const Buffer& y, size_t numbers) {
-  if (function == "gelu") return map_small(x, y, numbers, gelu);
-  if (function == "silu")
-    return map_small(x, y, numbers, [](Floats v) { return v / (1.f + exponential(-v)); });
-  map_small(x, y, numbers, exponential);
+/// So often that the threads' meeting does not count.
+int64_t repeats_for(size_t enough, size_t once) {
+  return static_cast<int64_t>(std::max<size_t>(1, enough / std::max<size_t>(1, once)));
 }
 
 /// Bytes of one thread, in whole lines that the probe's read loop takes (1024).
@@ -143,38 +177,49 @@ Variant movement(const std::string& name, const Case& c, bool stream) {
                      both / kVector, (read - both) / kVector, (write - both) / kVector});
   }
   const int threads = c.threads;
+  const int64_t repeats = repeats_for(kMovedBytes, read + write);
   const auto call = [=] {
     (void)memory;
 #pragma omp parallel num_threads(threads)
     {
       const Part& part = parts[static_cast<size_t>(omp_get_thread_num())];
-      if (stream)
-        move<true>(part);
-      else
-        move<false>(part);
+      for (int64_t k = 0; k < repeats; ++k) {
+        if (stream)
+          move<true>(part);
+        else
+          move<false>(part);
+        __asm__ volatile("" ::: "memory");
+      }
     }
   };
-  return {name, {}, call, {memory.begin(), memory.end()}};
+  return {name, {}, call, {memory.begin(), memory.end()}, {}, {}, repeats};
 }
 
 std::vector<Variant> movements(const Case& c) {
   std::vector<Variant> out = {movement("bytes", c, false)};
   if (c.number("write_bytes") > tenon::Target::host().l2_bytes)
     out.push_back(movement("bytes-streamed", c, true));
-  const std::string function = c.word("function");
-  if (function.empty()) return out;
+  static const std::map<std::string, SmallMap> functions = {{"exp", map<exponential>},
+                                                            {"gelu", map<gelu>},
+                                                            {"silu", map<silu>},
+                                                            {"softmax", softmax},
+                                                            {"layer_norm", layer_norm}};
+  const auto found = functions.find(c.word("function"));
+  if (found == functions.end()) return out;
+  const SmallMap function = found->second;
   std::vector<Buffer> numbers;
   for (int t = 0; t < 2 * c.threads; ++t) numbers.emplace_back(kSmall * sizeof(float));
   const size_t each = static_cast<size_t>(c.number("numbers") / c.threads);
   const int threads = c.threads;
+  const int64_t repeats = repeats_for(kComputedNumbers, each);
   const auto call = [=] {
 #pragma omp parallel num_threads(threads)
     {
       const size_t t = 2 * static_cast<size_t>(omp_get_thread_num());
-      compute(function, numbers[t], numbers[t + 1], each);
+      for (int64_t k = 0; k < repeats; ++k) compute(function, numbers[t], numbers[t + 1], each);
     }
   };
-  out.push_back({"arithmetic", {}, call, {}});
+  out.push_back({"arithmetic", {}, call, {}, {}, {}, repeats});
   return out;
 }
 

@@ -23,7 +23,8 @@ struct Span {
   size_t bytes = 0;
 };
 
-/// 64-byte aligned memory, as every library here gets it.
+/// Memory that begins with a page, as every library here gets it: where two arrays lie to each
+/// other within a page decides whether loads wait for stores of other addresses.
 class Buffer {
  public:
   explicit Buffer(size_t bytes);
@@ -62,6 +63,7 @@ struct Variant {
   /// Puts the result into the case's output in row-major order; empty: it is there already.
   std::function<void()> fetch = {};
   std::string note = {};  ///< implementation or schedule, for the report
+  int64_t repeats = 1;    ///< how often one call() does the work
 };
 
 /// Makes the variants of a case. Throws NotThere.

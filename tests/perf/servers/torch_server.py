@@ -17,8 +17,19 @@ torch.set_grad_enabled(False)
 flush_lines = ctypes.CDLL(sys.argv[1]).perf_flush
 flush_lines.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
-SHORTEST_SAMPLE, WARM_UP, NO_WARM_UP = 10e-6, 500e-6, 20e-3
+SHORTEST_SAMPLE, WARM_UP, NO_WARM_UP = 10e-6, 700e-6, 20e-3
 NUMPY = {"f32": np.float32, "i32": np.int32, "bf16": np.uint16, "u8": np.uint8, "i8": np.int8}
+
+
+def tensor(shape, dtype, numbers=None):
+    """Begins with a page, as server.h's Buffer does."""
+    count = int(np.prod(shape))
+    memory = np.zeros(count * np.dtype(dtype).itemsize + 4096, np.uint8)
+    at = -memory.ctypes.data % 4096
+    array = memory[at:at + count * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+    if numbers is not None:
+        array[...] = numbers
+    return torch.from_numpy(array)
 
 
 class NotThere(Exception):
@@ -131,7 +142,7 @@ def timed(call, times):
 
 
 def estimate(call):
-    took, n = timed(call, 1), 4
+    took, n = min(timed(call, 1) for _ in range(3)), 4
     while took * n < 200e-6:
         took = timed(call, n)
         n *= 4
@@ -141,10 +152,10 @@ def estimate(call):
 def prepare(c):
     if c["op"] not in ROWS:
         raise NotThere("not measured here")
-    arrays = [np.fromfile(i["file"], NUMPY[i["dtype"]]).reshape(i["shape"]) for i in c["inputs"]]
-    # clone() puts them where torch's own allocator does.
-    inputs = [torch.from_numpy(a).clone() for a in arrays]
-    out = torch.full(c["output"]["shape"], float("nan"))
+    inputs = [tensor(i["shape"], NUMPY[i["dtype"]],
+                     np.fromfile(i["file"], NUMPY[i["dtype"]]).reshape(i["shape"]))
+              for i in c["inputs"]]
+    out = tensor(c["output"]["shape"], np.float32)
     made = ROWS[c["op"]](c, inputs, out)
     reply = []
     for v in made:
@@ -162,6 +173,8 @@ def run(v, request):
     call = v["call"]
     if v["us"] < NO_WARM_UP * 1e6:
         start = time.perf_counter()
+        call()
+        call()
         while time.perf_counter() - start < WARM_UP:
             call()
     batch = max(1, int(SHORTEST_SAMPLE * 1e6 / v["us"]))
