@@ -38,7 +38,7 @@ def matmul(shapes):
 
 
 def matmul_fused(shapes):
-    return [product("matmul_fused", d, e, label="+" + e) for d in shapes["matmul"]["bert"]
+    return [product("matmul_fused", d, e, label="+" + e) for d in shapes["matmul"].get("bert", [])
             for e in ("bias_gelu", "residual")]
 
 
@@ -162,8 +162,13 @@ ROWS = {f.__name__: f for f in (matmul, matmul_fused, batch_matmul, attention, s
                                 depthwise, winograd, int8_matmul, bf16_matmul)}
 
 
-def load(rows):
-    with open(os.path.join(os.path.dirname(__file__), "shapes.json")) as f:
+def load(rows, path=""):
+    """The cases of a list of shapes; empty: the committed one."""
+    with open(path or os.path.join(os.path.dirname(os.path.abspath(__file__)), "shapes.json")) as f:
         shapes = json.load(f)
-    return [c for r in rows for c in ROWS[r](shapes)]
+    # A list of one's own need not have every row's shapes.
+    lists = {k: {} if k == "matmul" else [] for k in ("matmul", "batch_matmul", "softmax",
+             "layer_norm", "reduce", "transpose", "elementwise", "attention", "pool", "int8_matmul",
+             "bf16_matmul", "conv2d")} | shapes
+    return [c for r in rows for c in ROWS[r](lists)]
 

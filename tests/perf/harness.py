@@ -24,6 +24,7 @@ def options():
     p = argparse.ArgumentParser(prog="run.sh", description=__doc__.split(":")[0] + ".")
     p.add_argument("--rows", help="joined by commas; all: " + ",".join(cases.ROWS))
     p.add_argument("--shapes", help="only shapes that match this GLOB, as 1024x*")
+    p.add_argument("--shapes-from", default="", help="another list in the form of shapes.json")
     p.add_argument("--threads", default="1,2")
     p.add_argument("--rounds", type=int, help="interleaved rounds (default 18)")
     p.add_argument("--us", type=float, default=2500, help="least time of a turn, microseconds")
@@ -60,7 +61,7 @@ def split_known(text, known):
 
 
 def chosen_cases(o):
-    found = cases.load(split_known(o.rows, cases.ROWS))
+    found = cases.load(split_known(o.rows, cases.ROWS), o.shapes_from)
     found = [c for c in found if fnmatch.fnmatch(c["shape"], o.shapes or "*")]
     if not found:
         sys.exit(f"run.sh: no shape matches {o.shapes}; --list prints them")
