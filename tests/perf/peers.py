@@ -79,11 +79,15 @@ class Server:
             self.process.stdin.flush()
             ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
             line = self.process.stdout.readline() if ready else b""
+            if ready and not line:
+                self.process.wait()
         except BrokenPipeError:
             line = b""
         if not line:
+            how = self.process.poll()
             self.close()
-            raise Gone(f"{self.name} ended or did not answer within {PATIENCE_S} s")
+            raise Gone(f"{self.name} ended ({how}); {self.log.name} has its last words"
+                       if how is not None else f"{self.name} did not answer within {PATIENCE_S} s")
         self.stop()
         return json.loads(line)
 

@@ -88,7 +88,7 @@ Variant mkl_packed(const Product& p) {
   using Compute =
       void(int, int, int, int, int, int, const float*, int, const float*, int, float, float*, int);
   auto* compute = symbol<Compute>("cblas_sgemm_compute");
-  const Buffer packed(size(kMatrixB, p.m, p.n, p.k));
+  const Storage packed(size(kMatrixB, p.m, p.n, p.k));
   pack(kRowMajor, kMatrixB, kPlain, p.m, p.n, p.k, 1, p.b, p.n, packed.as<float>());
   const auto call = [=] {
     compute(kRowMajor, kPlain, kPacked, p.m, p.n, p.k, p.a, p.k, packed.as<float>(), p.n, 0, p.c,
@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   }
   try {
     library = open_library(argv[2]);
-    return serve(argc, argv, std::string(argv[1]) == "mkl" ? mkl() : openblas());
+    return serve(std::string(argv[1]) == "mkl" ? mkl() : openblas());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "perf_blas: %s\n", error.what());
     return 1;

@@ -146,7 +146,7 @@ void layer_norm(const Floats* from, Floats* to, size_t vectors) {
   for (size_t k = 0; k < vectors; ++k) to[k] = (from[k] - mean) * scale * from[k] + mean;
 }
 
-void compute(SmallMap f, const Buffer& x, const Buffer& y, size_t numbers) {
+void compute(SmallMap f, const Storage& x, const Storage& y, size_t numbers) {
   for (size_t left = numbers / kLanes; left > 0;) {
     const size_t n = std::min(left, kSmall / kLanes);
     f(x.as<Floats>(), y.as<Floats>(), n);
@@ -168,7 +168,7 @@ size_t share(int64_t bytes, int threads) {
 Variant movement(const std::string& name, const Case& c, bool stream) {
   const size_t read = share(c.number("read_bytes"), c.threads),
                write = share(c.number("write_bytes"), c.threads), both = std::min(read, write);
-  std::vector<Buffer> memory;
+  std::vector<Storage> memory;
   std::vector<Part> parts;
   for (int t = 0; t < c.threads; ++t) {
     memory.emplace_back(read);
@@ -207,7 +207,7 @@ std::vector<Variant> movements(const Case& c) {
   const auto found = functions.find(c.word("function"));
   if (found == functions.end()) return out;
   const SmallMap function = found->second;
-  std::vector<Buffer> numbers;
+  std::vector<Storage> numbers;
   for (int t = 0; t < 2 * c.threads; ++t) numbers.emplace_back(kSmall * sizeof(float));
   const size_t each = static_cast<size_t>(c.number("numbers") / c.threads);
   const int threads = c.threads;
@@ -225,6 +225,4 @@ std::vector<Variant> movements(const Case& c) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return serve(argc, argv, {{{"fma", multiply_adds}, {"memory", movements}}});
-}
+int main() { return serve({{{"fma", multiply_adds}, {"memory", movements}}}); }

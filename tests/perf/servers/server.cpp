@@ -41,8 +41,8 @@ size_t bytes_of(const Json& operand) {
   return bytes;
 }
 
-Buffer read_operand(const Json& operand) {
-  Buffer buffer(bytes_of(operand));
+Storage read_operand(const Json& operand) {
+  Storage buffer(bytes_of(operand));
   std::ifstream file(operand.at("file").get<std::string>(), std::ios::binary);
   if (!file.read(buffer.as<char>(), static_cast<std::streamsize>(buffer.bytes())))
     throw std::runtime_error("cannot read " + operand.at("file").get<std::string>());
@@ -92,7 +92,7 @@ Json prepare(const Json& text, const Server& server, std::unique_ptr<Prepared>& 
   const auto row = server.rows.find(text.at("op"));
   if (row == server.rows.end()) throw NotThere("no " + text.at("op").get<std::string>());
   for (const Json& operand : text.at("inputs")) c.inputs.push_back(read_operand(operand));
-  c.output = Buffer(bytes_of(text.at("output")));
+  c.output = Storage(bytes_of(text.at("output")));
   prepared->variants = row->second(c);
   Json reply = {{"variants", Json::array()}};
   const std::string folder = text.at("folder"), prefix = text.at("prefix");
@@ -158,7 +158,7 @@ Json answer(const Json& request, const Server& server, std::unique_ptr<Prepared>
 
 }  // namespace
 
-Buffer::Buffer(size_t bytes) : bytes_(bytes) {
+Storage::Storage(size_t bytes) : bytes_(bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
   void* memory = std::aligned_alloc(kPage, rounded);
   if (!memory) throw std::bad_alloc();
@@ -178,7 +178,7 @@ void* find_symbol(void* library, const std::string& name) {
   return symbol;
 }
 
-int serve(int, char**, const Server& server) {
+int serve(const Server& server) {
   const int replies = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   FILE* out = fdopen(replies, "w");

@@ -25,9 +25,9 @@ struct Span {
 
 /// Memory that begins with a page, as every library here gets it: where two arrays lie to each
 /// other within a page decides whether loads wait for stores of other addresses.
-class Buffer {
+class Storage {
  public:
-  explicit Buffer(size_t bytes);
+  explicit Storage(size_t bytes);
   void* data() const { return data_.get(); }
   size_t bytes() const { return bytes_; }
   template <class T>
@@ -45,8 +45,8 @@ class Buffer {
 struct Case {
   Json text;
   int threads = 1;
-  std::vector<Buffer> inputs;
-  Buffer output{0};
+  std::vector<Storage> inputs;
+  Storage output{0};
 
   int64_t number(const char* name) const { return text.at(name).get<int64_t>(); }
   std::string word(const char* name) const { return text.value(name, ""); }
@@ -80,7 +80,7 @@ struct Server {
 ///   {"do":"run", "variant":k, "us":budget, ...}      times warm, then cold calls
 ///   {"do":"drop"}                                    forgets the case
 /// What the library itself prints goes to standard error.
-int serve(int argc, char** argv, const Server& server);
+int serve(const Server& server);
 
 /// Opens a library of its own name space; std::runtime_error with the loader's words.
 void* open_library(const std::string& path);

@@ -28,41 +28,51 @@ Target target_of(const Case& c) {
   return target;
 }
 
-/// The case's array for a parameter: inputs by name, and the one output.
-Array argument(const Case& c, const Parameter& parameter) {
+/// Arrays by the names of the parameters; the output's is "".
+using Arrays = std::map<std::string, Storage>;
+
+Arrays arrays_of(const Case& c) {
+  Arrays out = {{"", c.output}};
+  const Json& inputs = c.text.at("inputs");
+  for (size_t k = 0; k < inputs.size(); ++k) out.insert({inputs[k].at("name"), c.inputs[k]});
+  return out;
+}
+
+Array argument(const Arrays& arrays, const Parameter& parameter) {
   Shape shape;
   for (const Extent& e : parameter.shape) shape.push_back(e.at({}));
-  if (parameter.is_output) return Array::wrap(c.output.data(), parameter.dtype, shape, nullptr);
-  const Json& inputs = c.text.at("inputs");
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k].at("name") == parameter.name)
-      return Array::wrap(c.inputs[k].data(), parameter.dtype, shape, nullptr);
-  }
-  throw std::runtime_error("the case has no input called " + parameter.name);
+  const auto found = arrays.find(parameter.is_output ? "" : parameter.name);
+  if (found == arrays.end())
+    throw std::runtime_error("the case has no input called " + parameter.name);
+  const Array array = Array::wrap(found->second.data(), parameter.dtype, shape,
+                                  std::make_shared<Storage>(found->second));
+  if (array.bytes() != static_cast<int64_t>(found->second.bytes()))
+    throw std::runtime_error("the case's array for " + parameter.name + " has another size");
+  return array;
 }
 
 /// Those packed ahead are replaced by what the kernel takes.
-std::vector<Array> arguments_of(const Case& c, const Kernel& kernel) {
+std::vector<Array> arguments_of(const Arrays& arrays, const Kernel& kernel) {
   std::vector<Array> out;
   const Module& module = kernel.module();
   for (size_t k = 0; k < module.parameters.size(); ++k) {
     Parameter plain = module.parameters[k];
     if (!plain.packer) {
-      out.push_back(argument(c, plain));
+      out.push_back(argument(arrays, plain));
       continue;
     }
     plain.shape = plain.packer->parameters[0].shape;
-    out.push_back(prepack(module, k, argument(c, plain), *pool));
+    out.push_back(prepack(module, k, argument(arrays, plain), *pool));
   }
   return out;
 }
 
-Variant make_variant(const std::string& name, std::vector<std::string> classes, const Case& c,
-                     const Kernel& kernel, bool raw) {
+Variant make_variant(const std::string& name, std::vector<std::string> classes,
+                     const Arrays& arrays, const Kernel& kernel, bool raw) {
   Variant v;
   v.name = name;
   v.classes = std::move(classes);
-  const std::vector<Array> arguments = arguments_of(c, kernel);
+  const std::vector<Array> arguments = arguments_of(arrays, kernel);
   for (const Array& a : arguments) v.memory.push_back({a.raw(), static_cast<size_t>(a.bytes())});
   v.note = raw ? "raw entry" : "";
   if (!raw) {
@@ -88,18 +98,24 @@ bool packs_ahead(const Kernel& kernel) {
 }
 
 /// The task under its default schedule and, where the records say one, the tuned.
-std::vector<Variant> variants_of(const Case& c, const Task& task, const std::string& suffix,
-                                 const std::vector<std::string>& classes, bool raw = false) {
+std::vector<Variant> variants_of(const Case& c, const Task& task, const Arrays& arrays,
+                                 const std::string& suffix, const std::vector<std::string>& classes,
+                                 bool raw = false) {
   if (!pool) pool = std::make_unique<ThreadPool>(c.threads);
   std::vector<Variant> out;
   for (const NamedTrace& schedule : default_and_best(task, records, c.threads)) {
     const Kernel kernel = compile(task, schedule.trace);
     if (suffix == "-packed" && !packs_ahead(kernel)) continue;
     const std::string tuned = schedule.schedule == "default" ? "" : "-tuned";
-    out.push_back(make_variant("tenon" + tuned + suffix, classes, c, kernel, raw));
+    out.push_back(make_variant("tenon" + tuned + suffix, classes, arrays, kernel, raw));
     out.back().note += (out.back().note.empty() ? "" : ", ") + schedule.schedule;
   }
   return out;
+}
+
+std::vector<Variant> variants_of(const Case& c, const Task& task, const std::string& suffix,
+                                 const std::vector<std::string>& classes, bool raw = false) {
+  return variants_of(c, task, arrays_of(c), suffix, classes, raw);
 }
 
 Task task_of(const Case& c, const Tensor& output) {
@@ -162,21 +178,83 @@ std::vector<Variant> bf16_matmul_row(const Case& c) {
   return narrow_matmul_row(c, bf16, bf16, f32);
 }
 
-/// Activations lie as NCHW so far; weights are known ahead of time.
-std::vector<Variant> conv2d_row(const Case& c) {
-  const int64_t n = c.number("n"), ci = c.number("c_in"), co = c.number("c_out"), h = c.number("h"),
-                w = c.number("w"), k = c.number("k"), g = c.number("groups"), p = c.number("pad"),
-                s = c.number("stride");
-  if (c.word("algorithm") == "winograd") throw NotThere("no Winograd kernel yet");
+ConvOptions conv_options(const Case& c) {
   ConvOptions options;
-  options.strides = {s, s};
-  options.pads_begin = options.pads_end = {p, p};
-  options.groups = g;
-  const Tensor x = input("X", f32, {n, ci, h, w}), f = constant("W", f32, {co, ci / g, k, k});
-  Tensor y = conv(x, f, Tensor(), options);
-  if (c.word("epilogue") == "add_relu")
-    y = unary("relu", binary("add", y, input("R", f32, y.extents())));
-  return variants_of(c, task_of(c, y), "", {"layout of choice", "nchw"});
+  options.strides = {c.number("stride"), c.number("stride")};
+  options.pads_begin = options.pads_end = {c.number("pad"), c.number("pad")};
+  options.groups = c.number("groups");
+  return options;
+}
+
+/// Weights are known ahead of time.
+Tensor conv_weights(const Case& c) {
+  const int64_t k = c.number("k");
+  return constant("W", f32, {c.number("c_out"), c.number("c_in") / c.number("groups"), k, k});
+}
+
+/// What the case has after a convolution.
+Tensor conv_epilogue(const Case& c, const Tensor& y) {
+  if (c.word("epilogue") != "add_relu") return y;
+  return unary("relu", binary("add", y, input("R", f32, y.extents())));
+}
+
+/// From [n, channels, pixels] to [n, channels/block, pixels, block], or back; lanes past the
+/// channels are 0.
+void block_channels(float* plain, float* blocked, int64_t channels, int64_t pixels, int64_t block,
+                    bool back) {
+  for (int64_t ch = 0; ch < channels; ++ch) {
+    for (int64_t p = 0; p < pixels; ++p) {
+      float& one = plain[ch * pixels + p];
+      float& other = blocked[(ch / block * pixels + p) * block + ch % block];
+      if (back)
+        one = other;
+      else
+        other = one;
+    }
+  }
+}
+
+Storage blocked(const Storage& plain, int64_t channels, int64_t block) {
+  const int64_t pixels = static_cast<int64_t>(plain.bytes() / sizeof(float)) / channels;
+  const Storage out(static_cast<size_t>((channels + block - 1) / block * block * pixels) *
+                    sizeof(float));
+  block_channels(plain.as<float>(), out.as<float>(), channels, pixels, block, false);
+  return out;
+}
+
+/// Activations in blocks of channels; a first layer of few channels reads them plain.
+std::vector<Variant> blocked_conv(const Case& c) {
+  const int64_t block = target_of(c).lanes(f32), ci = c.number("c_in"), co = c.number("c_out"),
+                h = c.number("h"), w = c.number("w"), n = c.number("n");
+  if (n != 1) throw std::runtime_error("batches of blocked convolutions are not measured here");
+  const bool plain = ci < block;
+  Arrays arrays = arrays_of(c);
+  if (!plain) arrays.at("X") = blocked(c.inputs[0], ci, block);
+  if (arrays.count("R")) arrays.at("R") = blocked(c.inputs[2], co, block);
+  const Storage result = blocked(c.output, co, block);
+  arrays.at("") = result;
+  const Shape shape = plain ? Shape{n, ci, h, w} : Shape{n, (ci + block - 1) / block, h, w, block};
+  const Tensor y =
+      conv2d_blocked(input("X", f32, shape), conv_weights(c), Tensor(), conv_options(c), block);
+  std::vector<Variant> out =
+      variants_of(c, task_of(c, conv_epilogue(c, y)), arrays, "-blocked", {"layout of choice"});
+  const Storage whole = c.output;
+  const int64_t pixels = static_cast<int64_t>(whole.bytes() / sizeof(float)) / co;
+  for (Variant& v : out) {
+    v.fetch = [=] {
+      block_channels(whole.as<float>(), result.as<float>(), co, pixels, block, true);
+    };
+  }
+  return out;
+}
+
+std::vector<Variant> conv2d_row(const Case& c) {
+  if (c.word("algorithm") == "winograd") throw NotThere("no Winograd kernel yet");
+  const Shape shape = {c.number("n"), c.number("c_in"), c.number("h"), c.number("w")};
+  const Tensor y = conv(input("X", f32, shape), conv_weights(c), Tensor(), conv_options(c));
+  std::vector<Variant> out = variants_of(c, task_of(c, conv_epilogue(c, y)), "", {"nchw"});
+  append(out, blocked_conv(c));
+  return out;
 }
 
 /// An operator of the table by its words.
@@ -244,7 +322,7 @@ int main(int argc, char** argv) {
         {"reduce", reduce_row}, {"transpose", transpose_row},     {"elementwise", elementwise_row},
         {"pool", pool_row},     {"attention", attention_row}};
     server.busy = [] { return std::make_shared<ThreadPool::Busy>(*pool); };
-    return serve(argc, argv, server);
+    return serve(server);
   } catch (const Error& error) {
     std::fprintf(stderr, "perf_tenon: %s\n", error.what());
     return 1;

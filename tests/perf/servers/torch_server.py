@@ -22,7 +22,7 @@ NUMPY = {"f32": np.float32, "i32": np.int32, "bf16": np.uint16, "u8": np.uint8, 
 
 
 def tensor(shape, dtype, numbers=None):
-    """Begins with a page, as server.h's Buffer does."""
+    """Begins with a page, as server.h's Storage does."""
     count = int(np.prod(shape))
     memory = np.zeros(count * np.dtype(dtype).itemsize + 4096, np.uint8)
     at = -memory.ctypes.data % 4096

@@ -41,4 +41,4 @@ std::vector<Variant> matmul(const Case& c) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return serve(argc, argv, {{{"matmul", matmul}}}); }
+int main() { return serve({{{"matmul", matmul}}}); }
