@@ -161,6 +161,19 @@ def overview(lines):
     return out
 
 
+def checked_calls(lines):
+    """What the checked call costs more than the raw entry, where both were measured."""
+    at = {(l["shape"], l["threads"], l["ours"], l["class"]): l["us"]["median"] for l in lines}
+    more = [(1e3 * (us - at[raw]), raw[0]) for (shape, threads, ours, among), us in at.items()
+            if ours.endswith("-checked")
+            and (raw := (shape, threads, ours.removesuffix("-checked"), among)) in at]
+    if not more:
+        return []
+    worst, shape = max(more)
+    return ["", f"The checked call costs {statistics.median(m for m, _ in more):.0f} ns more than the "
+            f"raw entry (median; {worst:.0f} ns at {shape})."]
+
+
 def single_libraries(lines):
     out = ["| plain products against one library | threads | shapes | geomean |", "|---|---|---|---|"]
     ratios = {}
@@ -184,7 +197,7 @@ def table(machine, lines, missing):
            "ours (odd rounds), above 1 we are faster, with the 95% interval of its median by order "
            "statistics; bold: the whole interval is below the bar. cold: all operands flushed from "
            "every cache before the call.", ""]
-    out += overview(lines) + [""] + single_libraries(lines) + [""]
+    out += overview(lines) + checked_calls(lines) + [""] + single_libraries(lines) + [""]
     for row in dict.fromkeys(l["row"] for l in lines):
         out += [f"## {row}", ""] + row_table([l for l in lines if l["row"] == row]) + [""]
     if missing:
