@@ -140,6 +140,12 @@ double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l
   return static_cast<double>(b.row_pieces) * cycles;
 }
 
+/// Panels that were made ahead are read in order, once a piece of rows; half of it hides behind the
+/// work.
+double ahead_cycles(const Sizes& s, const Blocking& b) {
+  return 0.5 * static_cast<double>(b.row_pieces * s.k * s.n * s.bytes) / kFarBytes;
+}
+
 /// X copied once a piece of rows: it is read in order and written to the second cache; elements
 /// that are no neighbours go one by one.
 double packing_cycles(const Contraction& c, const Sizes& s, const Blocking& b, const Cut& parts) {
@@ -216,9 +222,9 @@ double blocked_cycles(const Contraction& c, const Blocking& b, const Target& tar
   const Cut parts = cut(s, b);
   const double l2 = static_cast<double>(target.l2_bytes) / 2;
   double total = compute_cycles(s, b, parts, target, ahead || b.packed);
-  if (!ahead)
-    total +=
-        s.batch * (b.packed ? packing_cycles(c, s, b, parts) : unpacked_cycles(s, b, parts, l2));
+  total += s.batch * (ahead      ? ahead_cycles(s, b)
+                      : b.packed ? packing_cycles(c, s, b, parts)
+                                 : unpacked_cycles(s, b, parts, l2));
   total += s.batch * (traffic_cycles(s, parts, l2) + reread_cycles(s, b, parts, l2));
   const double pieces = s.batch * static_cast<double>(b.row_pieces * parts.blocks);
   const double cores = std::min<double>(target.cores, pieces);
