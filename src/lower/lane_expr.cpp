@@ -94,6 +94,19 @@ bool LaneExpr::in_bounds(const Buffer& buffer, const Expr& index) {
   return simplifier_.prove(int_imm(0) <= index && index < buffer->shape[0]);
 }
 
+// Where all lanes are off, an element that they share may be one that no iteration reads, and so
+// was never written. It was where lane 0 is on in the first iteration that reads the same element.
+bool LaneExpr::may_be_unwritten(const Buffer& buffer, const Expr& index) {
+  const auto outside = scope_.outside.find(buffer.get());
+  if (!c_.first.defined() || outside == scope_.outside.end()) return false;
+  Expr on = c_.first;
+  for (size_t n = scope_.loops.size(); n-- > outside->second;) {
+    const auto& [var, min] = scope_.loops[n];
+    if (!uses_var(index, var)) on = substitute(on, {{var, min}});
+  }
+  return !simplifier_.prove(on);
+}
+
 Expr LaneExpr::convert_load(const Load& n) {
   const Expr scalar_index = simplifier_.simplify(n.indices[0]);
   const Expr at = access_index(n.buffer, scalar_index);
@@ -107,8 +120,10 @@ Expr LaneExpr::convert_load(const Load& n) {
     on = both_lanes(on, both_lanes(c_.tail, c_.guard));
     if (c_.chosen.defined() && !in_bounds(n.buffer, scalar_index)) on = both_lanes(on, c_.chosen);
   } else if (c_.guard.defined() || c_.chosen.defined()) {
-    const Expr needed = both_lanes(c_.guard, c_.chosen);
-    if (!in_bounds(n.buffer, scalar_index)) on = both_lanes(on, any_lane(needed));
+    if (!in_bounds(n.buffer, scalar_index))
+      on = both_lanes(on, any_lane(both_lanes(c_.guard, c_.chosen)));
+    else if (may_be_unwritten(n.buffer, scalar_index))
+      on = both_lanes(on, any_lane(c_.guard));
   }
   if (on.defined()) on = to_lanes(on, at.lanes());
   return load(buffer, {at}, on);
@@ -128,7 +143,7 @@ Expr LaneExpr::side(const Expr& e, const Expr& condition) {
   if (!loads) return (*this)(e);
   LaneContext inner = c_;
   inner.chosen = both_lanes(c_.chosen, condition);
-  return LaneExpr(std::move(inner), simplifier_, lets_, per_lane_, partial_)(e);
+  return LaneExpr(std::move(inner), simplifier_, lets_, per_lane_, partial_, scope_)(e);
 }
 
 }  // namespace tenon

@@ -21,6 +21,7 @@ struct LaneContext {
   bool combines = false;  // the loop runs a reduction: lanes that meet in an element are combined
   Expr tail;              // lanes that exist: a vector, never all off
   Expr guard;             // lanes whose guards hold: a vector
+  Expr first;             // whether they hold in lane 0: a scalar over the loops
   Expr chosen;            // the side of a select
   std::shared_ptr<const Intrinsic> intrinsic;  // of the loop, while its update is looked for
 };
@@ -29,17 +30,25 @@ struct LaneContext {
 /// never written beside lanes that were. Asked for membership only.
 using PartialBuffers = std::set<const BufferNode*>;
 
+/// The loops round a statement from the outside in, each with its first value, and of each buffer
+/// that starts unwritten the number of them that are outside it.
+struct LaneScope {
+  std::vector<std::pair<Var, Expr>> loops;
+  std::unordered_map<const BufferNode*, size_t> outside;
+};
+
 /// One expression of a statement, from scalars over the lane variable to vectors. Uniform parts
 /// stay scalar.
 class LaneExpr {
  public:
   LaneExpr(LaneContext context, Simplifier& simplifier, VarMap& lets, const BufferMap& per_lane,
-           const PartialBuffers& partial)
+           const PartialBuffers& partial, const LaneScope& scope)
       : c_(std::move(context)),
         simplifier_(simplifier),
         lets_(lets),
         per_lane_(per_lane),
-        partial_(partial) {}
+        partial_(partial),
+        scope_(scope) {}
 
   Expr operator()(const Expr& e);
   /// An i64 index: a scalar, a ramp or a vector.
@@ -53,6 +62,7 @@ class LaneExpr {
   Expr as_ramp(const Expr& e);
   Expr safe_divisor(const Expr& divisor) const;
   bool in_bounds(const Buffer& buffer, const Expr& index);
+  bool may_be_unwritten(const Buffer& buffer, const Expr& index);
   Expr convert_load(const Load& n);
   Expr convert_select(const Select& n);
   Expr side(const Expr& e, const Expr& condition);
@@ -62,6 +72,7 @@ class LaneExpr {
   VarMap& lets_;
   const BufferMap& per_lane_;
   const PartialBuffers& partial_;
+  const LaneScope& scope_;
   std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> memo_;  // the first keeps the node
 };
 

@@ -3,6 +3,8 @@
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
+#include <functional>
+
 #include "lower/lane_expr.h"
 #include "lower/lane_plan.h"
 #include "lower/passes.h"
@@ -44,7 +46,10 @@ class Vectorizer {
         target_(target),
         plan_(plan_lanes(program.body, target)),
         simplifier_(simplifier_for(program.body)),
-        partial_(std::move(partial)) {}
+        partial_(std::move(partial)) {
+    for (const Param& p : program.params)
+      if (p.role == ParamRole::output) scope_.outside.emplace(p.buffer.get(), 0);
+  }
 
   const PartialBuffers& partial() const { return found_; }
 
@@ -75,7 +80,7 @@ class Vectorizer {
 
  private:
   LaneExpr expr(const LaneContext& c) {
-    return LaneExpr(c, simplifier_, lets_, per_lane_, partial_);
+    return LaneExpr(c, simplifier_, lets_, per_lane_, partial_, scope_);
   }
 
   Stmt loop(const For& n, const LaneContext& c);
@@ -83,6 +88,7 @@ class Vectorizer {
   Stmt tensor_update(const Stmt& s, const LaneContext& c);
   Stmt chunks(const For& n);
   Stmt chunk(const For& n, const Expr& first, const Expr& tail);
+  Stmt inside(const For& n, const std::function<Stmt()>& body);
   Stmt full_chunks(const For& n, const Expr& first, const Expr& count);
   Stmt store(const Store& n, const LaneContext& c);
   Stmt prefetch(const PrefetchLine& n, const LaneContext& c);
@@ -102,6 +108,7 @@ class Vectorizer {
   VarMap lets_;
   BufferMap per_lane_;
   PartialBuffers partial_, found_;
+  LaneScope scope_;
   bool tensorized_ = false;  // the formula of the loop at hand was found
   std::string difference_;   // or why not
 };
@@ -133,7 +140,7 @@ Stmt Vectorizer::loop(const For& n, const LaneContext& c) {
   }
   LaneContext inside = c;
   inside.intrinsic = nullptr;  // an intrinsic has no loops but the one that was looked at
-  out.body = stmt(n.body, inside);
+  out.body = this->inside(n, [&] { return stmt(n.body, inside); });
   return out.body.defined() ? make_stmt(std::move(out)) : Stmt();
 }
 
@@ -169,6 +176,13 @@ Stmt Vectorizer::tensor_update(const Stmt& s, const LaneContext& c) {
   return found.uniform.defined() ? make_stmt(If{found.uniform, out, {}}) : out;
 }
 
+Stmt Vectorizer::inside(const For& n, const std::function<Stmt()>& body) {
+  scope_.loops.emplace_back(n.var, n.min);
+  Stmt out = body();
+  scope_.loops.pop_back();
+  return out;
+}
+
 // The body on whole vectors whose lane 0 is iteration `first`.
 Stmt Vectorizer::chunk(const For& n, const Expr& first, const Expr& tail) {
   LaneContext c;
@@ -198,7 +212,7 @@ Stmt Vectorizer::full_chunks(const For& n, const Expr& first, const Expr& count)
   out.mark = unroll ? LoopMark::unroll : LoopMark::serial;
   out.intrinsic = nullptr;
   simplifier_.set_range(out.var, loop_range(out, simplifier_));
-  out.body = chunk(n, first + Expr(out.var) * int_imm(lanes), {});
+  out.body = inside(out, [&] { return chunk(n, first + Expr(out.var) * int_imm(lanes), {}); });
   return out.body.defined() ? make_stmt(std::move(out)) : Stmt();
 }
 
@@ -309,7 +323,7 @@ Stmt Vectorizer::prefetch(const PrefetchLine& n, const LaneContext& c) {
 
 // Uniform parts of the condition stay a branch, the others become masks.
 Stmt Vectorizer::branch(const If& n, const LaneContext& c) {
-  Expr uniform, mask;
+  Expr uniform, mask, first;
   std::vector<Expr> parts;
   if (n.else_case.defined())
     parts.push_back(n.condition);
@@ -319,11 +333,14 @@ Stmt Vectorizer::branch(const If& n, const LaneContext& c) {
     const Expr converted = expr(c)(part);
     Expr& into = converted.lanes() > 1 ? mask : uniform;
     into = both_lanes(into, converted);
+    if (converted.lanes() > 1) first = both_lanes(first, substitute(part, {{c.lane, int_imm(0)}}));
   }
   LaneContext yes = c, no = c;
   if (mask.defined()) {
     yes.guard = both_lanes(c.guard, mask);
     no.guard = both_lanes(c.guard, !mask);
+    yes.first = both_lanes(c.first, first);
+    no.first = both_lanes(c.first, !first);
   }
   const Stmt then_case = stmt(n.then_case, yes), else_case = stmt(n.else_case, no);
   if (mask.defined() && else_case.defined()) return seq({then_case, else_case});
@@ -333,7 +350,10 @@ Stmt Vectorizer::branch(const If& n, const LaneContext& c) {
 
 // Each iteration of a vectorised loop has a buffer of its own: one with an element per lane.
 Stmt Vectorizer::allocate(const Allocate& n, const LaneContext& c) {
-  if (!c.loop) return make_stmt(Allocate{n.buffer, stmt(n.body, c)});
+  if (!c.loop) {
+    scope_.outside[n.buffer.get()] = scope_.loops.size();
+    return make_stmt(Allocate{n.buffer, stmt(n.body, c)});
+  }
   BufferNode node = *n.buffer;
   node.shape[0] = node.shape[0] * int_imm(c.lanes);
   const Buffer wide(std::move(node));

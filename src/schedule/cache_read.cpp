@@ -39,15 +39,22 @@ bool follows(const Expr& condition, const std::vector<Expr>& from, const Guards&
   });
 }
 
-/// The copy reads all of the box, so every element of it must have been written. A buffer outside
-/// all loops of its writers is complete; of one that lives in a loop its writer makes a box, and
-/// the copy's must lie inside that.
+/// Loops that both stages are in.
+size_t shared_loops(const StagePath& a, const StagePath& b) {
+  size_t n = 0;
+  while (n < a.loops.size() && n < b.loops.size() && a.loops[n] == b.loops[n]) ++n;
+  return n;
+}
+
+/// The copy reads all of the box, whatever the reader's guards say, so every element of it must
+/// have been written. A writer that shares no loop with the reader is done; of one that does, one
+/// iteration of the shared loops makes a box, and the copy's must lie inside that.
 void check_computed(const Program& program, const StagePath& reader, const LoopBox& box,
                     const Buffer& buffer, const std::string& mark) {
-  const size_t lives_in = loops_round_allocate(program, buffer).size();
   const std::vector<StagePath> writers = writers_of(program, buffer);
-  if (lives_in == 0 || writers.empty()) return;
-  const LoopBox there = exact_box(writers.back(), lives_in);
+  const size_t shared = writers.empty() ? 0 : shared_loops(reader, writers.back());
+  if (shared == 0) return;
+  const LoopBox there = exact_box(writers.back(), shared);
   Simplifier math = math_for(reader);
   const Guards guards = affine_guards(box.conditions, math);
   for (const Expr& c : there.conditions)
@@ -57,6 +64,7 @@ void check_computed(const Program& program, const StagePath& reader, const LoopB
                          buffer->name, print(c), reader.stage->name),
              "cache it at another loop", mark);
   for (size_t d = 0; d < box.dims.size(); ++d) {
+    if (there.dims[d].whole) continue;
     const Interval apart = bounds(box.dims[d].min - there.dims[d].min, math, guards);
     const auto have = as_int(there.dims[d].extent), need = as_int(box.dims[d].extent);
     if (have && need && apart.bounded() && *apart.min >= 0 && *apart.max + *need <= *have) continue;

@@ -16,6 +16,10 @@ std::string mark_text(const For& loop);
 /// filled as DoubleBuffer's rule says.
 void check_double_buffers(const Program& program);
 
+/// Refuses where the unrolled loops round a stage make more than 1024 copies of it: after every
+/// step, as a stage can also be moved into unrolled loops, or an unrolled loop grow.
+void check_copies(const Program& program);
+
 /// Refuses a loop that already has another mark.
 void check_unmarked(const StagePath& path, size_t at, LoopMark wanted);
 

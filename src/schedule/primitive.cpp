@@ -89,6 +89,7 @@ std::optional<Refusal> check(const Program& program, const Target& target,
 Program apply(const Program& program, const Target& target, const Primitive& primitive) {
   Program out = std::visit([&](const auto& p) { return p.apply(program, target); }, primitive);
   check_double_buffers(out);
+  check_copies(out);
   try {
     check_tensorized(out, target);
   } catch (const Refusal& broken) {

@@ -258,6 +258,20 @@ class Radix {
   std::vector<const For*> taken_;  // a loop in two dimensions would write a diagonal
 };
 
+/// A fused loop of no iterations leaves no trace in the indices. A reduction over nothing still
+/// writes its init.
+void check_runs(const StagePath& path, size_t first_inside) {
+  for (size_t n = first_inside; n < path.loops.size(); ++n) {
+    const For& loop = *path.loops[n];
+    if (loop.kind == AxisKind::reduce || extent_of(loop) != 0) continue;
+    refuse(Rule::exact_box,
+           fmt::format("loop \"{}\" never runs, so stage \"{}\" writes nothing of {} there",
+                       loop.var.name(), path.stage->name, path.stage->outputs[0]->name),
+           "choose a loop outside all loops of the stage, or leave it where it is",
+           full_name(path, n));
+  }
+}
+
 }  // namespace
 
 LoopBox exact_box(const StagePath& path, size_t first_inside) {
@@ -268,6 +282,7 @@ LoopBox exact_box(const StagePath& path, size_t first_inside) {
   for (const Expr& c : conjuncts(stage.spatial_guard))
     guards.push_back({c, affine_guards({c}, math), math.prove(c)});
 
+  check_runs(path, first_inside);
   LoopBox box;
   Radix radix(path, first_inside, guards);
   const std::vector<Expr> at = over_loops(stage, stage.indices);

@@ -1,7 +1,9 @@
+#include <tenon/ir/ops.h>
 #include <tenon/schedule/restructure_primitives.h>
 
 #include <algorithm>
 
+#include "schedule/mark.h"
 #include "schedule/place.h"
 
 namespace tenon {
@@ -179,6 +181,13 @@ void check_size(const Stage& stage, const std::string& consumer) {
            "reverse_compute_at instead");
 }
 
+/// A producer may compute an element in several iterations, for itself; the output is shared.
+void check_marked_loops(const Program& program, const std::string& stage) {
+  const StagePath path = find_stage(program, stage);
+  for (size_t n = 0; n < path.loops.size(); ++n)
+    if (is_concurrent(path.loops[n]->mark)) check_iterations(path, n, ReverseComputeInline::kName);
+}
+
 }  // namespace
 
 /// for i: P(i) = f(i);  for j: D(j) = g(P(j))   ->   for i: D(i) = g(f(i))
@@ -198,6 +207,7 @@ Program ReverseComputeInline::apply(const Program& program, const Target&) const
   out.body =
       replace_stage(out.body, producer.name, [&](const Stage&) { return make_stmt(Stage(both)); });
   for (const Buffer& b : producer.outputs) out.body = drop_allocate(out.body, b);
+  check_marked_loops(out, producer.name);
   return out;
 }
 

@@ -9,25 +9,31 @@ namespace {
 
 constexpr int64_t kMaxCopies = 1024;
 
-/// Copies of the innermost body that unrolling this loop would make, counting unrolled loops round
-/// and inside it.
-int64_t copies(const StagePath& path, size_t at) {
-  const For& loop = *path.loops[at];
-  auto factor = [](const For* l) {
-    return l->mark == LoopMark::unroll ? extent_of(*l).value_or(1) : 1;
-  };
-  int64_t outside = extent_of(loop).value_or(1), inside = 1;
-  for (size_t n = 0; n < at; ++n)
-    outside = std::min(outside * factor(path.loops[n]), kMaxCopies * kMaxCopies);
-  for (const StagePath& p : stage_paths(loop.body)) {
-    int64_t product = 1;
-    for (const For* l : p.loops) product = std::min(product * factor(l), kMaxCopies * kMaxCopies);
-    inside = std::max(inside, product);
-  }
-  return outside * inside;
+/// Copies of its body that the unrolled loops round a stage make, at most kMaxCopies squared.
+int64_t copies(const StagePath& path) {
+  int64_t product = 1;
+  for (const For* l : path.loops)
+    if (l->mark == LoopMark::unroll)
+      product = std::min(product * extent_of(*l).value_or(1), kMaxCopies * kMaxCopies);
+  return product;
 }
 
 }  // namespace
+
+void check_copies(const Program& program) {
+  for (const StagePath& p : stage_paths(program.body)) {
+    const int64_t total = copies(p);
+    if (total <= kMaxCopies) continue;
+    size_t last = p.loops.size() - 1;
+    while (last > 0 && p.loops[last]->mark != LoopMark::unroll) --last;
+    refuse(
+        Rule::unroll_limit,
+        fmt::format("the unrolled loops round stage \"{}\" would give {} copies of its body; the "
+                    "limit is {}",
+                    p.stage->name, total, kMaxCopies),
+        "split it and unroll the inner part", full_name(p, last));
+  }
+}
 
 /// for x in 0..n: S(x)   ->   for x in 0..n  unroll: S(x)
 Program Unroll::apply(const Program& program, const Target&) const {
@@ -40,13 +46,6 @@ Program Unroll::apply(const Program& program, const Target&) const {
            fmt::format("loop \"{}\" has the symbolic extent {}; unroll needs a constant", loop,
                        print(l.extent)),
            "split it by a constant first", full_name(path, at));
-  const int64_t total = l.mark == LoopMark::unroll ? 0 : copies(path, at);
-  if (total > kMaxCopies)
-    refuse(Rule::unroll_limit,
-           fmt::format(
-               "unrolling loop \"{}\" (extent {}) gives {} copies of the body; the limit is {}",
-               loop, *extent_of(l), total, kMaxCopies),
-           "split it and unroll the inner part", full_name(path, at));
   return with_mark(program, l.var, LoopMark::unroll);
 }
 

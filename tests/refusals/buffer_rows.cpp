@@ -116,6 +116,14 @@ Schedule empty_depth() {
   return s;
 }
 
+/// The partial sums of an empty reduction in one loop with the columns.
+Schedule fused_nothing() {
+  Schedule s = matmul_schedule(12, 20, 0);
+  s.rfactor("k");
+  s["C.rf"].fuse("j", "k");
+  return s;
+}
+
 }  // namespace
 
 std::vector<RuleRow> buffer_rows() {
@@ -134,6 +142,11 @@ std::vector<RuleRow> buffer_rows() {
        diagonal(),
        CacheWrite{"C", "i_j.o"},
        {"cannot be proved that stage \"C\" writes exactly a box of C there: dimension"}},
+      {Rule::exact_box,
+       fused_nothing(),
+       ReverseComputeAt{"C", "C.rf", "i"},
+       {"loop \"j_k\" never runs, so stage \"C.rf\" writes nothing of C.rf there",
+        "choose a loop outside all loops of the stage"}},
       {Rule::exact_box_guard,
        twice_split(),
        CacheWrite{"C", "i"},

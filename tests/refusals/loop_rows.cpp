@@ -124,7 +124,7 @@ std::vector<RuleRow> loop_rows() {
       {Rule::unroll_limit,
        matmul_schedule(2000),
        Unroll{"C", "i"},
-       {"gives 2000 copies of the body; the limit is 1024", "split it"}},
+       {"give 2000 copies of its body; the limit is 1024", "split it"}},
       {Rule::partition_nothing,
        mm,
        Partition{"C", "i"},

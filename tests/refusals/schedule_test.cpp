@@ -112,7 +112,7 @@ TEST_CASE("parallel, vectorize, unroll and partition") {
   refused([&] { s.vectorize("i", {.tail = Tail::mask}); }, {"loop \"j\" is vectorized already"});
   refused([&] { s.unroll("j"); }, {"already marked vectorize"});
   Schedule big = matmul(1000000, 4, 4);
-  refused([&] { big.unroll("i"); }, {"gives 1000000 copies", "the limit is 1024", "split it"});
+  refused([&] { big.unroll("i"); }, {"give 1000000 copies", "the limit is 1024", "split it"});
 }
 
 TEST_CASE("iterations that write one element cannot run in parallel") {

@@ -115,3 +115,100 @@ TEST_CASE("partial sums in registers of which the last row fills no vector") {
   s["S"].vectorize("k.i");
   check_right(f, s);
 }
+
+namespace {
+
+/// Rows less their largest value, and their sum.
+RandomFormula normalised(int64_t m, int64_t n) {
+  const Tensor x = input("X", i32, {m, n});
+  const Axis i("i", m), k("k", n), r("i", m), j("j", n), q("i", m), l("l", n), y("y", m), z("z", n);
+  const Tensor top = compute("top", {i}, reduce_max(x(i, k), {k}));
+  const Tensor e = compute("e", {r, j}, x(r, j) - top(r));
+  const Tensor total = compute("total", {q}, sum(e(q, l), l));
+  return formula("normalised", compute("Y", {y, z}, e(y, z) + total(y)));
+}
+
+}  // namespace
+
+TEST_CASE("a copy of rows that the guards of its reader leave for later") {
+  const RandomFormula f = normalised(2, 1);
+  Schedule s(f.program, narrow_target());
+  s["total"].reverse_compute_at("e", "i");
+  s["total"].split("i", 3);
+  s["total"].tile("i.o", "i.i", 1, 2);
+  s["total"].split("i.o.i", 1);
+  const auto refusal = s.try_apply(CacheRead{"total", "e", "i.o.i.o"});
+  REQUIRE(refusal);
+  CHECK_THAT(refusal->rule, Catch::Contains("only a part of e is computed there"));
+  check_right(f, s);
+}
+
+TEST_CASE("steps after unroll keep to the limit of copies") {
+  const RandomFormula f = normalised(8, 9);
+  Schedule s(f.program, narrow_target());
+  s["e"].compute_inline();
+  s["Y"].reverse_compute_at("total", "l");
+  s["total"].split("i", 7);
+  s["total"].fuse("i.o", "i.i");
+  s["top"].compute_at("total", "l");
+  s["Y"].unroll("l");
+  s["top"].unroll("i.o_i.i");
+  const auto refusal = s.try_apply(Unroll{"top", "k"});
+  REQUIRE(refusal);
+  CHECK_THAT(refusal->rule, Catch::Contains("give 1134 copies"));
+  check_right(f, s);
+}
+
+TEST_CASE("an unrolled loop does not move into unrolled loops beyond the limit") {
+  const Tensor x = input("X", i32, {40, 40});
+  const Axis i("i", 40), j("j", 40);
+  const RandomFormula f = formula("copied", compute("C", {i, j}, x(i, j) * 2));
+  Schedule s(f.program, narrow_target());
+  s["C"].unroll("i");
+  const auto refusal = s.try_apply(Unroll{"C", "j"});
+  REQUIRE(refusal);
+  CHECK_THAT(refusal->rule, Catch::Contains("give 1600 copies"));
+  check_right(f, s);
+}
+
+TEST_CASE("a consumer of partial sums over nothing stays outside their fused loop") {
+  const Tensor x = input("A", i32, {1, 0}), y = input("B", i32, {0, 2});
+  const Axis i("i", 1), j("j", 2), k("k", 0);
+  const RandomFormula f = formula("empty", compute("C", {i, j}, sum(x(i, k) * y(k, j), k)));
+  Schedule s(f.program, narrow_target());
+  s["C"].rfactor("k", {.dim = 1});
+  s["C.rf"].fuse("j", "k");
+  const auto refusal = s.try_apply(ReverseComputeAt{"C", "C.rf", "i"});
+  REQUIRE(refusal);
+  CHECK_THAT(refusal->rule, Catch::Contains("never runs"));
+  check_right(f, s);
+}
+
+TEST_CASE("a vector of lanes that are all off reads no element that was not copied") {
+  const Tensor x = input("X", i32, {1, 4}), idx = input("idx", i32, {3});
+  const Axis i("i", 3), j("j", 4);
+  const RandomFormula f = formula("gather", compute("G", {i, j}, x(cast(i64, idx(i)), j)));
+  Schedule s(f.program, narrow_target());
+  s["G"].fuse("i", "j");
+  s["G"].split("i_j", 8);
+  s["G"].cache_read("idx", "i_j.o");
+  s["G"].annotate("i_j.i", "no_partition", 1);
+  s["G"].vectorize("i_j.i", {.tail = Tail::mask});
+  check_right(f, s);
+}
+
+TEST_CASE("a map folded into a producer that parallel iterations compute twice") {
+  const Tensor x = input("X", i32, {2, 1}), v = input("V", i32, {1});
+  const Axis i("i", 1), j("j", 2), k("i", 1), l("j", 2);
+  const Tensor t = compute("T", {i, j}, x(j, i));
+  const RandomFormula f = formula("folded", compute("D", {k, l}, t(k, l) + v(k)));
+  Schedule s(f.program, narrow_target());
+  s["D"].split("j", 1);
+  s["D"].parallel("j.o");
+  s["D"].split("j.i", 2);
+  s["T"].compute_at("D", "j.i.i");
+  const auto refusal = s.try_apply(ReverseComputeInline{"D"});
+  REQUIRE(refusal);
+  CHECK_THAT(refusal->rule, Catch::Contains("reverse_compute_inline needs independent iterations"));
+  check_right(f, s);
+}
