@@ -63,10 +63,14 @@ using Hunts = std::map<Rule, Hunt>;
 /// it matters.
 std::vector<std::string> directed_at(Rule rule) {
   static const std::map<Rule, std::string> kLeadUp = {
+      {Rule::cache_read_part, "reverse_compute_at split tile normalised rows"},
       {Rule::decompose_overlap, "split matmul rows stencil"},
+      {Rule::fold_input_later, "fan"},
       {Rule::fold_limit, "growing"},
       {Rule::fold_two_writers, "decompose_reduction cache_write"},
       {Rule::inline_limit, "growing"},
+      {Rule::reorder_dependent, "scan split"},
+      {Rule::reverse_empty, "rfactor reorder matmul"},
       {Rule::reverse_last, "split reorder matmul rows"},
       {Rule::split_pad_divides, "quotients"},
       {Rule::split_pad_writers, "cache_write reorder matmul"},
