@@ -348,6 +348,11 @@ Array table_of(DType dtype, Shape shape, const std::function<double(int64_t)>& f
   return from_doubles(dtype, std::move(shape), values);
 }
 
+Tensor map_of(const std::string& name, int64_t n, const std::function<Expr(Expr)>& f) {
+  const Axis i("i", n);
+  return compute(name, {i}, f(i));
+}
+
 Shape compacted_shape(const Program& scheduled, const std::string& buffer) {
   Shape shape;
   LowerOptions options;

@@ -90,6 +90,9 @@ struct Matrix {
   T operator()(int64_t i, int64_t j) const { return data[i * columns + j]; }
 };
 
+/// name[i] = f(i) over n points.
+Tensor map_of(const std::string& name, int64_t n, const std::function<Expr(Expr)>& f);
+
 /// What an allocated buffer has shrunk to in the lowered program (its box inside its Allocate);
 /// empty where there is no such buffer.
 Shape compacted_shape(const Program& scheduled, const std::string& buffer);
