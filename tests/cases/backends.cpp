@@ -40,12 +40,16 @@ Backend machine(const std::string& name, const Target& target, bool is_host) {
           true, is_host};
 }
 
+std::vector<Backend> make_interpreters(const Target& target, bool is_host) {
+  return {
+      {"interp", target, interpreted, false, is_host},
+      {"flat", target, [target](const Program& p) { return interpreted(verified_flat(p, target)); },
+       false, is_host}};
+}
+
 std::vector<Backend> make_backends() {
   const Target& host = host_target();
-  std::vector<Backend> all = {
-      {"interp", host, interpreted, false, true},
-      {"flat", host, [host](const Program& p) { return interpreted(verified_flat(p, host)); },
-       false, true}};
+  std::vector<Backend> all = make_interpreters(host, true);
   for (const std::string& name : Target::known_names()) {
     const Target target = Target::parse(name);
     if (!target.runs_on(host) || name == "host") continue;
@@ -64,6 +68,11 @@ std::optional<Backend> make_opencl() {
 }
 
 }  // namespace
+
+const std::vector<Backend>& lockstep_backends() {
+  static const std::vector<Backend> all = make_interpreters(Target::generic_gpu(), false);
+  return all;
+}
 
 const Backend* opencl_backend() {
   static const std::optional<Backend> device = make_opencl();

@@ -29,6 +29,10 @@ struct Backend {
 /// machine runs. A further target is one more entry here.
 const std::vector<Backend>& backends();
 
+/// The interpreter, as backends(), for schedules of a common GPU: flat code runs its threads in
+/// lockstep.
+const std::vector<Backend>& lockstep_backends();
+
 /// An OpenCL device; null, with a line that says why, where there is none. Apart from the others:
 /// its drivers take 0.2 s and more for each kernel, and steps for CPUs mean nothing to it.
 const Backend* opencl_backend();

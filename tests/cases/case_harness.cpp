@@ -277,6 +277,12 @@ void check(const Work& work, const std::string& label, const Steps& steps,
   for (const Backend& b : backends()) check_on(b, work, label, steps, options);
 }
 
+void check_gpu(const Work& work, const std::string& label, const Steps& steps,
+               const CheckOptions& options) {
+  for (const Backend& b : lockstep_backends()) check_on(b, work, label, steps, options);
+  if (const Backend* device = opencl_backend()) check_on(*device, work, label, steps, options);
+}
+
 void check_default(const Work& work, const std::string& label) {
   check(work, label + ", unscheduled", [](Schedule&) {});
   for (const Backend& b : backends()) {

@@ -43,6 +43,11 @@ void check(const Work& work, const std::string& label, const Steps& steps,
 void check_on(const Backend& backend, const Work& work, const std::string& label,
               const Steps& steps, const CheckOptions& options = {});
 
+/// check() of steps for GPUs: threads in lockstep from barrier to barrier in the interpreter, in
+/// race mode, and the OpenCL device where there is one.
+void check_gpu(const Work& work, const std::string& label, const Steps& steps,
+               const CheckOptions& options = {});
+
 /// The comparison alone, of a program that was prepared before: `run` is of s.program(), whose
 /// symbolic extents the work's arrays and dims give values.
 void check_calls(const Backend& backend, const Run& run, const Work& work, const Schedule& s,

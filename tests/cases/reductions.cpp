@@ -142,6 +142,31 @@ TEST_CASE("D21 empty domain") {
   check_schedules(work, "bool");
 }
 
+namespace {
+
+/// The 32 threads of a warp keep one partial result each, in shared memory; `tree`: 8 of them join
+/// 4 each, and one the 8.
+void reduce_by_warps(Schedule& s, bool tree) {
+  s["best"].split("k", 32);
+  const std::string part = s["best"].rfactor("k.i");
+  s["best"].split("i", 4);
+  s["best"].bind("i.o", ThreadAxis::block_x);
+  s[part].compute_at("best", "i.o");
+  std::vector<std::string> partial = {part};
+  if (tree) {
+    s["best"].split("k.i", 8);
+    partial.push_back(s["best"].rfactor("k.i.i"));
+    s[partial[1]].bind("i.i", ThreadAxis::thread_y).bind("k.i.i", ThreadAxis::thread_x);
+  }
+  s[part].bind("i", ThreadAxis::thread_y).bind("k.i", ThreadAxis::thread_x);
+  s["best"].bind("i.i", ThreadAxis::thread_y);
+  for (const std::string& stage : partial)
+    for (const char* output : {"best.v0", "best.v1"})
+      s.set_scope(output + stage.substr(std::string("best").size()), Scope::shared);
+}
+
+}  // namespace
+
 TEST_CASE("D22 tuple argmax with ties") {
   const std::vector<double> values = {3, 9, 9, -1, 9};
   for (DType t : {i32, f32, i8, f64}) {
@@ -178,6 +203,10 @@ TEST_CASE("D22 tuple argmax with ties") {
               s["best"].vectorize("i", {Tail::mask});
             },
             {true, {"vectorize"}});
+    }
+    for (const bool tree : {false, true}) {
+      check_gpu(work, fmt::format("{}, warps{}", name(t), tree ? ", as a tree" : ""),
+                [&](Schedule& s) { reduce_by_warps(s, tree); });
     }
     check(work, fmt::format("{}, k split and turned round", name(t)), [](Schedule& s) {
       s.split("k", 2);
@@ -329,4 +358,14 @@ TEST_CASE("D28 vectorised float reduction") {
       work, "split and vectorised outside",
       [](Schedule& s) { s.vectorize(s.split("k", 5).outer, {Tail::mask}); }, may);
   check(work, "parallel", [](Schedule& s) { s.parallel("k"); }, {true, {"parallel", "\"k\""}});
+  check_gpu(work, "bound", [](Schedule& s) { s.bind("k", ThreadAxis::thread_x); },
+            {true, {"bind needs a spatial loop", "rfactor(C, \"k\") first"}});
+  check_gpu(work, "bound behind rfactor", [](Schedule& s) {
+    s["C"].split("k", 32);
+    const std::string part = s["C"].rfactor("k.i");
+    s["C"].bind("i", ThreadAxis::block_x);
+    s[part].compute_at("C", "i");
+    s[part].bind("k.i", ThreadAxis::thread_x);
+    s.set_scope("C.rf", Scope::shared);
+  });
 }

@@ -46,8 +46,8 @@ Dialect make_dialect(bool has_f64) {
   d.shared = "__local ";
   d.barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);";
   d.type = type_name;
-  d.block_id = [](int axis) { return fmt::format("(long)get_group_id({})", axis); };
-  d.thread_id = [](int axis) { return fmt::format("(long)get_local_id({})", axis); };
+  d.block_id = [](int axis) { return fmt::format("get_group_id({})", axis); };
+  d.thread_id = [](int axis) { return fmt::format("get_local_id({})", axis); };
   d.bits_as = [](DType t) { return "as_" + type_name(t); };
   return d;
 }

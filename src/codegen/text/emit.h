@@ -3,9 +3,12 @@
 #include <tenon/ir/visit.h>
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "codegen/text/helpers.h"
+#include "codegen/text/index_width.h"
 #include "codegen/text/names.h"
 
 namespace tenon {
@@ -26,8 +29,8 @@ class TextEmitter {
 
   void stmt(const Stmt& s);
   void line(const std::string& text);
-  /// `const TYPE NAME = text;` for a variable of the program.
-  void define(const Var& v, const std::string& text);
+  /// `const TYPE NAME = (TYPE)text;` for the variable of a block or thread loop.
+  void define(const Var& v, const std::string& text, int64_t extent);
   /// Declares a buffer that a thread has for itself (a private array, or registers).
   void declare_private(const Buffer& b);
   void add_buffer(const Buffer& b, TextBuffer where) { buffers_[b] = std::move(where); }
@@ -54,8 +57,15 @@ class TextEmitter {
 
   Lanes emit(const Expr& e);
   std::string scalar(const Expr& e) { return emit(e)[0]; }
-  /// Of an index, a bound or a condition: i64 in it does not overflow.
+  /// Of an index, a bound or a condition: i64 in it does not overflow, and is an int where that is
+  /// proved to be enough.
   Lanes emit_index(const Expr& e);
+  /// Of a mask or any other condition, whose i64 may overflow unless proved otherwise.
+  Lanes emit_mask(const Expr& e);
+  Lanes narrow_or_as_written(const Expr& e);
+  /// The type that an expression of type `t` is written in here.
+  DType written(DType t) const { return narrow_ && t == i64 ? i32 : t; }
+  void bind(const Var& v, const std::string& name, const std::optional<IndexRange>& range);
   Lanes node(const IntImm& n, const Expr& e);
   Lanes node(const FloatImm& n, const Expr& e);
   Lanes node(const VarRef& n, const Expr& e);
@@ -86,12 +96,15 @@ class TextEmitter {
   Names& names_;
   TextBuffers buffers_;
   std::unordered_map<Var, Lanes, VarHash, VarEqual> vars_;
+  std::unordered_set<Var, VarHash, VarEqual> narrow_vars_;  // i64 variables that are ints
+  IndexWidth width_;
   std::unordered_map<const ExprNode*, int> uses_;
-  std::unordered_map<const ExprNode*, Lanes> memo_;
+  std::unordered_map<const ExprNode*, Lanes> memo_[2];  // [1]: where narrow_
   std::vector<Expr> alive_;  // nodes made here, so that no address is used twice in a statement
   const Store* atomic_ = nullptr;  // the update at hand: loads of its element read `current_`
   std::string current_;
-  bool index_ = false;
+  bool index_ = false;   // no i64 overflows
+  bool narrow_ = false;  // all i64 fit 32 bits; index_ is set
   std::string text_;
   int depth_ = 1;
 };

@@ -21,7 +21,7 @@ bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<FloatImm>() || e.as<
 
 void TextEmitter::begin(const std::vector<Expr>& roots) {
   uses_.clear();
-  memo_.clear();
+  for (auto& memo : memo_) memo.clear();
   alive_.clear();
   for (const Expr& e : roots)
     if (e.defined()) count(e);
@@ -43,19 +43,29 @@ std::string TextEmitter::keep(DType t, const std::string& text) {
 
 /// A scalar used once stands where it is used; everything else gets a name.
 TextEmitter::Lanes TextEmitter::emit(const Expr& e) {
-  if (const auto found = memo_.find(e.get()); found != memo_.end()) return found->second;
-  Lanes lanes = std::visit([&](const auto& n) { return node(n, e); }, e.node().v);
+  auto& memo = memo_[narrow_];
+  if (const auto found = memo.find(e.get()); found != memo.end()) return found->second;
+  Lanes lanes = narrow_or_as_written(e);
   const auto uses = uses_.find(e.get());
   const bool named = uses == uses_.end() || uses->second > 1 || e.lanes() > 1;
   const bool moves = e.as<Ramp>() || e.as<Broadcast>() || e.as<Shuffle>() || e.as<Let>();
   if (named && !moves && !is_leaf(e))
-    for (std::string& lane : lanes) lane = keep(e.dtype(), lane);
-  memo_.emplace(e.get(), lanes);
+    for (std::string& lane : lanes) lane = keep(written(e.dtype()), lane);
+  memo.emplace(e.get(), lanes);
+  return lanes;
+}
+
+/// A part of 64-bit arithmetic that fits 32 bits is done in them.
+TextEmitter::Lanes TextEmitter::narrow_or_as_written(const Expr& e) {
+  if (narrow_ || e.dtype() != i64 || is_leaf(e) || !width_.fits(e))
+    return std::visit([&](const auto& n) { return node(n, e); }, e.node().v);
+  Lanes lanes = emit_index(e);
+  for (std::string& lane : lanes) lane = fmt::format("({}){}", d_.type(i64), lane);
   return lanes;
 }
 
 TextEmitter::Lanes TextEmitter::node(const IntImm& n, const Expr& e) {
-  return {int_text(n.value, e.dtype())};
+  return {int_text(n.value, written(e.dtype()))};
 }
 
 TextEmitter::Lanes TextEmitter::node(const FloatImm& n, const Expr& e) {
@@ -65,30 +75,42 @@ TextEmitter::Lanes TextEmitter::node(const FloatImm& n, const Expr& e) {
 TextEmitter::Lanes TextEmitter::node(const VarRef& n, const Expr&) {
   const auto found = vars_.find(n.var);
   TENON_CHECK(found != vars_.end(), "text code: variable \"{}\" is not bound", n.var.name());
-  return found->second;
+  if (n.var.type().dtype != i64 || narrow_vars_.count(n.var) == (narrow_ ? 1U : 0U))
+    return found->second;
+  Lanes cast = found->second;
+  for (std::string& lane : cast) lane = fmt::format("({}){}", d_.type(written(i64)), lane);
+  return cast;
 }
 
 TextEmitter::Lanes TextEmitter::node(const Binary& n, const Expr& e) {
   const bool index = index_;
   const Lanes a = emit(n.a), b = emit(n.b);
-  const DType t = n.a.dtype();
+  const DType t = written(n.a.dtype());
   const std::optional<int64_t> divisor = as_int(n.b);
   const bool floors = n.op == BinaryOp::floor_div || n.op == BinaryOp::floor_mod;
+  const bool truncates = floors && narrow_ && width_.range(n.a)->low >= 0;  // as C divides
   Lanes out;
   for (size_t l = 0; l < static_cast<size_t>(e.lanes()); ++l)
-    out.push_back(floors && is_signed_int(t) && divisor && *divisor > 0
+    out.push_back(truncates ? h_.divide_natural(n.op, a[l], b[l])
+                  : floors && is_signed_int(t) && divisor && *divisor > 0
                       ? h_.divide_by(n.op, t, a[l], *divisor)
-                  : index && t == i64 ? h_.index_op(n.op, a[l], b[l])
-                                      : h_.binary(n.op, t, a[l], b[l]));
+                  : index && n.a.dtype() == i64 ? h_.index_op(n.op, t, a[l], b[l])
+                                                : h_.binary(n.op, t, a[l], b[l]));
   return out;
 }
 
 TextEmitter::Lanes TextEmitter::emit_index(const Expr& e) {
-  const bool outer = index_;
+  const bool outer = index_, outer_narrow = narrow_;
   index_ = !has_load(e);  // data wraps
+  narrow_ = index_ && width_.fits(e);
   Lanes out = emit(e);
   index_ = outer;
+  narrow_ = outer_narrow;
   return out;
+}
+
+TextEmitter::Lanes TextEmitter::emit_mask(const Expr& e) {
+  return width_.fits(e) ? emit_index(e) : emit(e);
 }
 
 TextEmitter::Lanes TextEmitter::node(const Unary& n, const Expr&) {
@@ -134,7 +156,7 @@ TextEmitter::Lanes TextEmitter::node(const Load& n, const Expr& e) {
       out.push_back(h_.from_memory(t, element(n.buffer, index)));
   }
   if (!n.mask.defined()) return out;
-  const Lanes mask = emit(n.mask);
+  const Lanes mask = emit_mask(n.mask);
   for (size_t l = 0; l < out.size(); ++l)
     out[l] = fmt::format("({} ? {} : 0)", mask.size() == 1 ? mask[0] : mask[l], out[l]);
   return out;
@@ -151,14 +173,14 @@ TextEmitter::Lanes TextEmitter::node(const Ramp& n, const Expr&) {
   Lanes out;
   for (int l = 0; l < n.lanes; ++l)
     out.push_back(l == 0   ? base
-                  : stride ? fmt::format("({} + {}L)", base, *stride * l)
-                           : fmt::format("({} + {}L * {})", base, l, step));
+                  : stride ? fmt::format("({} + {})", base, int_text(*stride * l, written(i64)))
+                           : fmt::format("({} + {} * {})", base, int_text(l, written(i64)), step));
   return out;
 }
 
 TextEmitter::Lanes TextEmitter::node(const Broadcast& n, const Expr&) {
   std::string one = scalar(n.value);
-  if (!is_leaf(n.value)) one = keep(n.value.dtype(), one);
+  if (!is_leaf(n.value)) one = keep(written(n.value.dtype()), one);
   return Lanes(static_cast<size_t>(n.lanes), one);
 }
 

@@ -28,11 +28,8 @@ bool picks_registers(const For& loop) {
 
 int64_t constant_size(const Buffer& b) {
   const std::optional<int64_t> size = as_int(b->shape[0]);
-  if (!size)
-    throw UserError(
-        fmt::format("code generation: buffer {} in {} memory needs a constant size\n  "
-                    "try: split the symbolic loop by a constant",
-                    b->name, name(b->scope)));
+  TENON_CHECK(size, "text code: buffer {} in {} memory has no constant size", b->name,
+              name(b->scope));
   return *size;
 }
 
@@ -61,10 +58,20 @@ void TextEmitter::line(const std::string& text) {
   text_ += std::string(static_cast<size_t>(2 * depth_), ' ') + text + "\n";
 }
 
-void TextEmitter::define(const Var& v, const std::string& text) {
-  const std::string name = names_.fresh(v.name());
-  line(fmt::format("const {} {} = {};", value_type(d_, v.type().dtype), name, text));
+void TextEmitter::bind(const Var& v, const std::string& name,
+                       const std::optional<IndexRange>& range) {
   vars_[v] = {name};
+  if (!range) return;
+  width_.bind(v, *range);
+  narrow_vars_.insert(v);
+}
+
+void TextEmitter::define(const Var& v, const std::string& text, int64_t extent) {
+  const std::string name = names_.fresh(v.name());
+  const auto range = width_.loop(int_imm(0), int_imm(extent));
+  const std::string type = d_.type(range ? i32 : i64);
+  line(fmt::format("const {} {} = ({}){};", type, name, type, text));
+  bind(v, name, range);
 }
 
 void TextEmitter::declare_private(const Buffer& b) {
@@ -101,12 +108,14 @@ void TextEmitter::node(const For& n) {
   begin({n.min, n.extent});
   const std::string low = emit_index(n.min)[0], count = emit_index(n.extent)[0];
   const bool plain = as_int(n.min) && as_int(n.extent);
+  const auto range = width_.loop(n.min, n.extent);
+  const DType type = range ? i32 : i64;
   const std::string high =
-      plain ? int_text(*as_int(n.min) + *as_int(n.extent), i64)
-            : keep(i64, is_const(n.min, 0) ? count : fmt::format("({} + {})", low, count));
+      plain ? int_text(*as_int(n.min) + *as_int(n.extent), type)
+            : keep(type, is_const(n.min, 0) ? count : fmt::format("({} + {})", low, count));
   const std::string name = names_.fresh(n.var.name());
-  vars_[n.var] = {name};
-  line(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", d_.type(i64), name, low, high));
+  bind(n.var, name, range);
+  line(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", d_.type(type), name, low, high));
   ++depth_;
   stmt(n.body);
   --depth_;
@@ -134,7 +143,7 @@ void TextEmitter::node(const Store& n) {
     for (const std::string& index : emit_index(n.indices[0]))
       places.push_back(element(n.buffer, index));
   }
-  const Lanes values = emit(n.value), mask = n.mask.defined() ? emit(n.mask) : Lanes();
+  const Lanes values = emit(n.value), mask = n.mask.defined() ? emit_mask(n.mask) : Lanes();
   for (size_t l = 0; l < values.size(); ++l)
     store_lane(n, places[l], values[l], mask.empty() ? "" : mask.size() == 1 ? mask[0] : mask[l]);
 }
@@ -149,7 +158,7 @@ void TextEmitter::store_atomic(const Store& n) {
         name(t), n.buffer->name));
   begin({n.indices[0], n.mask});
   const std::string index = keep(i64, emit_index(n.indices[0])[0]),
-                    mask = n.mask.defined() ? scalar(n.mask) : "1";
+                    mask = n.mask.defined() ? emit_mask(n.mask)[0] : "1";
   const std::string word = names_.fresh("W"), seen = names_.fresh("S"), now = names_.fresh("V");
   line(fmt::format("if ({}) {{", mask));
   ++depth_;
@@ -210,12 +219,15 @@ void TextEmitter::node(const Evaluate& n) {
 
 void TextEmitter::node(const LetStmt& n) {
   begin({n.value});
-  Lanes value = emit(n.value);
+  const DType type = n.var.type().dtype;
+  const auto range = type == i64 ? width_.range(n.value) : std::nullopt;
+  Lanes value = range ? emit_index(n.value) : emit(n.value);
   for (std::string& lane : value) {
     const std::string name = names_.fresh(n.var.name());
-    line(fmt::format("const {} {} = {};", value_type(d_, n.var.type().dtype), name, lane));
+    line(fmt::format("const {} {} = {};", value_type(d_, range ? i32 : type), name, lane));
     lane = name;
   }
+  bind(n.var, "", range);
   vars_[n.var] = value;
   stmt(n.body);
 }

@@ -104,9 +104,9 @@ std::string Helpers::binary(BinaryOp op, DType t, const std::string& a, const st
   return integer_op(op, t, a, b);
 }
 
-std::string Helpers::index_op(BinaryOp op, const std::string& a, const std::string& b) {
+std::string Helpers::index_op(BinaryOp op, DType t, const std::string& a, const std::string& b) {
   const bool plain = op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::mul;
-  return plain ? fmt::format("({} {} {})", a, symbol(op), b) : binary(op, i64, a, b);
+  return plain ? fmt::format("({} {} {})", a, symbol(op), b) : binary(op, t, a, b);
 }
 
 std::string Helpers::divide_by(BinaryOp op, DType t, const std::string& a, int64_t b) {
@@ -114,6 +114,10 @@ std::string Helpers::divide_by(BinaryOp op, DType t, const std::string& a, int64
   if (op == BinaryOp::floor_div)
     return fmt::format("({} >> {})", a, std::countr_zero(static_cast<uint64_t>(b)));
   return fmt::format("({} & {})", a, int_text(b - 1, t));
+}
+
+std::string Helpers::divide_natural(BinaryOp op, const std::string& a, const std::string& b) {
+  return fmt::format("({} {} {})", a, op == BinaryOp::floor_div ? "/" : "%", b);
 }
 
 std::string Helpers::integer_op(BinaryOp op, DType t, const std::string& a, const std::string& b) {

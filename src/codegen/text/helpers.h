@@ -23,10 +23,12 @@ class Helpers {
   explicit Helpers(const Dialect& d) : d_(d) {}
 
   std::string binary(BinaryOp op, DType t, const std::string& a, const std::string& b);
-  /// The same of i64 that does not overflow: indices.
-  std::string index_op(BinaryOp op, const std::string& a, const std::string& b);
+  /// The same of signed integers that do not overflow: indices.
+  std::string index_op(BinaryOp op, DType t, const std::string& a, const std::string& b);
   /// a // b or a % b rounding down, by a positive constant.
   std::string divide_by(BinaryOp op, DType t, const std::string& a, int64_t b);
+  /// The same where a >= 0 is known.
+  std::string divide_natural(BinaryOp op, const std::string& a, const std::string& b);
   std::string unary(UnaryOp op, DType t, const std::string& a);
   std::string cast(DType to, DType from, const std::string& a);
   std::string bitcast(DType to, DType from, const std::string& a);

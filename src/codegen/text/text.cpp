@@ -17,25 +17,25 @@ constexpr int64_t kPrivateBytes =
 
 constexpr int64_t kLocalBytes = 16 << 10;  // local memory of one thread
 
-int64_t bytes_of(const Buffer& b, const std::string& where) {
-  const std::optional<int64_t> size = as_int(b->shape[0]);
-  if (!size)
-    throw UserError(fmt::format(
-        "code generation of {}: buffer {} has the symbolic size {}; code for OpenCL needs "
-        "constants\n  try: compile the formula for one size, or for the CPU",
-        where, b->name, print(b->shape[0])));
-  return *size * byte_size(b->dtype);
+/// A kernel of OpenCL knows all sizes when it is made.
+void refuse_symbols(const Program& program) {
+  if (program.symbols.empty()) return;
+  std::vector<std::string> names;
+  for (const Var& v : program.symbols) names.push_back(v.name());
+  throw UserError(fmt::format(
+      "code generation of {}: the extents {} are symbolic; code for OpenCL is made for "
+      "one size\n  try: the formula with numbers for them, or the CPU, where one kernel "
+      "serves all sizes",
+      program.name, join(names)));
 }
 
-int64_t constant_extent(const For& n, const std::string& where) {
-  const std::optional<int64_t> extent = as_int(n.extent);
-  if (!extent)
-    throw UserError(fmt::format(
-        "code generation of {}: loop \"{}\" over {} has the symbolic extent {}; code for OpenCL "
-        "needs constants\n  try: compile the formula for one size, or for the CPU",
-        where, n.var.name(), name(n.mark), print(n.extent)));
-  return *extent;
+int64_t constant(const Expr& extent) {
+  const std::optional<int64_t> value = as_int(extent);
+  TENON_CHECK(value, "text code: {} is no constant", print(extent));
+  return *value;
 }
+
+int64_t bytes_of(const Buffer& b) { return constant(b->shape[0]) * byte_size(b->dtype); }
 
 /// Everything that is one source text: kernels in order, helpers, the workspace.
 class Source {
@@ -44,6 +44,7 @@ class Source {
       : program_(program), target_(target), d_(dialect), helpers_(dialect) {}
 
   DeviceSource run() {
+    refuse_symbols(program_);
     for (const Param& p : program_.params) {
       check_type(p.buffer);
       params_.push_back(names_.fresh(p.buffer->name));
@@ -88,7 +89,7 @@ class Source {
       flush();
     } else if (const Allocate* n = s.as<Allocate>(); n && n->buffer->scope == Scope::global) {
       check_type(n->buffer);
-      outside_.push_back({n->buffer, place(bytes_of(n->buffer, program_.name))});
+      outside_.push_back({n->buffer, place(bytes_of(n->buffer))});
       root(n->body);
     } else {
       kernel(s);
@@ -145,8 +146,9 @@ class Source {
     const bool thread = is_thread(n->mark);
     const int axis = static_cast<int>(n->mark) -
                      static_cast<int>(thread ? LoopMark::thread_x : LoopMark::block_x);
-    (thread ? k.block : k.grid)[static_cast<size_t>(axis)] = constant_extent(*n, program_.name);
-    e.define(n->var, (thread ? d_.thread_id : d_.block_id)(axis));
+    const int64_t extent = constant(n->extent);
+    (thread ? k.block : k.grid)[static_cast<size_t>(axis)] = extent;
+    e.define(n->var, (thread ? d_.thread_id : d_.block_id)(axis), extent);
     const Stmt inside = n->body;
     body = inside;
     return true;
@@ -182,15 +184,17 @@ class Source {
     return has_loop(s, [](LoopMark m) { return is_bound(m); });
   }
 
-  std::string linear_block(const TextKernel& k) const {
-    return fmt::format("(({} * {}L + {}) * {}L + {})", d_.block_id(2), k.grid[1], d_.block_id(1),
-                       k.grid[0], d_.block_id(0));
+  /// The number of a block or thread, in 64 bits.
+  std::string linear_id(std::string (*id)(int), const std::array<int64_t, 3>& extents) const {
+    return fmt::format("((({0}){1} * {2}L + {3}) * {4}L + {5})", d_.type(i64), id(2), extents[1],
+                       id(1), extents[0], id(0));
   }
+  std::string linear_block(const TextKernel& k) const { return linear_id(d_.block_id, k.grid); }
 
   void block_memory(const Buffer& b, const TextKernel& k, int64_t blocks, TextEmitter& e,
                     int64_t& shared) {
     const std::string name = names_.fresh(b->name);
-    const int64_t bytes = std::max<int64_t>(bytes_of(b, program_.name), 1);
+    const int64_t bytes = std::max<int64_t>(bytes_of(b), 1);
     if (b->scope == Scope::shared) {
       shared += (bytes + 15) / 16 * 16;
       e.line(fmt::format("{}{} {}[{}];", d_.shared, d_.type(b->dtype), name,
@@ -226,7 +230,7 @@ class Source {
           const Allocate* n = s.as<Allocate>();
           if (!n) return true;
           check_type(n->buffer);
-          const int64_t bytes = bytes_of(n->buffer, program_.name);
+          const int64_t bytes = bytes_of(n->buffer);
           if (n->buffer->scope == Scope::local) check_private(n->buffer, bytes);
           if (n->buffer->scope != Scope::global) return true;
           if (bytes <= kPrivateBytes) return true;
@@ -234,9 +238,7 @@ class Source {
                         slice = (bytes + kAlign - 1) / kAlign * kAlign,
                         at = place(slice * blocks * threads);
           const std::string name = names_.fresh(n->buffer->name),
-                            thread = fmt::format("(({} * {}L + {}) * {}L + {})", d_.thread_id(2),
-                                                 k.block[1], d_.thread_id(1), k.block[0],
-                                                 d_.thread_id(0));
+                            thread = linear_id(d_.thread_id, k.block);
           e.line(pointer(n->buffer, name,
                          fmt::format("{}L + ({} * {}L + {}) * {}L", at, linear_block(k), threads,
                                      thread, slice)));

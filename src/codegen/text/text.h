@@ -23,7 +23,8 @@ struct DeviceSource {
 };
 
 /// Flat function -> C-like source, one kernel a nest at the root. UserError for what the device
-/// cannot do: too much shared memory, f64 without support, a symbolic extent.
+/// cannot do: too much shared memory, f64 without support, symbolic extents, atomic updates of
+/// other than 4 bytes.
 DeviceSource generate_text(const Program& flat, const Target& target, const Dialect& dialect);
 
 }  // namespace tenon
