@@ -61,9 +61,11 @@ void print_report(const std::string& title, const TuneReport& report) {
     return print_counts(report);
   }
   const double best = median_us(report.best.record), standard = median_us(report.baseline.record);
-  fmt::print("{}: default {:.1f} us, best {:.1f} us ({:.2f}x) {} {}\n", title, standard, best,
-             best > 0 ? standard / best : 0, report.best.record.template_name,
-             report.best.where.text());
+  // The smallest kernels of a network take some nanoseconds.
+  const int digits = standard < 10 ? 3 : 1;
+  fmt::print("{0}: default {1:.{6}f} us, best {2:.{6}f} us ({3:.2f}x) {4} {5}\n", title, standard,
+             best, best > 0 ? standard / best : 0, report.best.record.template_name,
+             report.best.where.text(), digits);
   print_counts(report);
 }
 
