@@ -47,7 +47,6 @@ int64_t best_unroll(const BlockedConv& c, const ConvTile& tile) {
   for (size_t n = c.reduce.size(); n-- > 0;) {
     if (steps * c.reduce[n].extent > most) break;
     steps *= c.reduce[n].extent;
-    if (!c.depthwise) break;
   }
   if (steps > 1 || c.depthwise) return steps;
   while (steps * 2 <= most) steps *= 2;
@@ -169,6 +168,13 @@ void branch_on_rows(Schedule& s, const BlockedConv& c, const ConvLoops& t) {
       s[c.stage].annotate(Loop{c.stage, tap}, "no_partition", 1);
 }
 
+/// The last block may have lanes of no channel: the others run without their mask.
+void cut_last_block(Schedule& s, const BlockedConv& c) {
+  for (const Loop& l : s[c.stage].loops())
+    if (l.name.find(c.blocks->loop + ".o") != std::string::npos)
+      s.try_apply(Partition{c.stage, l.name});
+}
+
 }  // namespace
 
 void conv_template(Schedule& s, Knobs& knobs) {
@@ -191,6 +197,7 @@ void conv_template(Schedule& s, Knobs& knobs) {
     s.try_apply(Prefetch{anchor, c->x_buffer, c->reduce[0].loop, choice.ahead});
   fuse_and_parallel(s, anchor, t.outer);
   if (choice.tile.rows == 1) branch_on_rows(s, *c, t);
+  cut_last_block(s, *c);
   schedule_rest(s, done);
 }
 

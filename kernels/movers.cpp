@@ -298,4 +298,29 @@ Tensor triangle(const Tensor& x, int64_t k, bool upper, const std::string& name)
   return compute(name, axes, select(inside, x.at(indices_of(axes)), zero(x.dtype())));
 }
 
+Tensor block_channels(const Tensor& x, int64_t block, const std::string& name) {
+  require_rank(name, x, 4);
+  if (block < 1) throw UserError(fmt::format("{}: a block of {} channels", name, block));
+  const int64_t channels = x.extent(1);
+  const Axis n("n", x.extent(0)), b("cb", (channels + block - 1) / block), h("h", x.extent(2)),
+      w("w", x.extent(3)), lane("c", block);
+  const Expr channel = Expr(b) * int_imm(block) + Expr(lane);
+  const Expr value = x(n, channel, h, w);
+  if (channels % block == 0) return compute(name, {n, b, h, w, lane}, value);
+  return compute(name, {n, b, h, w, lane},
+                 select(channel < int_imm(channels), value, zero(x.dtype())));
+}
+
+Tensor unblock_channels(const Tensor& x, int64_t channels, const std::string& name) {
+  require_rank(name, x, 5);
+  const int64_t block = x.extent(4);
+  if (channels < 0 || channels > x.extent(1) * block)
+    throw UserError(fmt::format("{}: {} channels of \"{}\", which holds {}", name, channels,
+                                x.name(), x.extent(1) * block));
+  const Axis n("n", x.extent(0)), c("c", channels), h("h", x.extent(2)), w("w", x.extent(3));
+  if (channels == 0) return compute(name, {n, c, h, w}, zero(x.dtype()));
+  return compute(name, {n, c, h, w},
+                 x(n, floor_div(c, int_imm(block)), h, w, floor_mod(c, int_imm(block))));
+}
+
 }  // namespace tenon

@@ -56,6 +56,49 @@ KernelEntry transpose_entry() {
       [](const KernelArgs& a, const Inputs& in) { return ref_transpose(in[0], permutation(a)); }};
 }
 
+std::vector<KernelArg> image_args() {
+  return {number_arg("n", "images", "1"), number_arg("c", "channels"), number_arg("h", "height"),
+          number_arg("w", "width"), number_arg("block", "channels in a block", "16", 1)};
+}
+
+/// [n, c, h, w], and the same in blocks of channels.
+Shape image_shape(const KernelArgs& a) {
+  return {a.number("n"), a.number("c"), a.number("h"), a.number("w")};
+}
+
+Shape blocked_shape(const KernelArgs& a) {
+  const int64_t block = a.number("block");
+  return {a.number("n"), (a.number("c") + block - 1) / block, a.number("h"), a.number("w"), block};
+}
+
+KernelEntry block_channels_entry() {
+  return {
+      "block_channels",
+      "X[n,c,h,w] with channels in blocks: Y[n,c/block,h,w,block]",
+      image_args(),
+      {"X"},
+      [](const KernelArgs& a) {
+        return std::vector<Tensor>{
+            block_channels(a.tensor("X", image_shape(a)), a.number("block"), "Y")};
+      },
+      no_flops,
+      [](const KernelArgs& a, const Inputs& in) { return ref_blocked(in[0], a.number("block")); }};
+}
+
+KernelEntry unblock_channels_entry() {
+  return {
+      "unblock_channels",
+      "channels out of blocks: X[n,c/block,h,w,block] -> Y[n,c,h,w]",
+      image_args(),
+      {"X"},
+      [](const KernelArgs& a) {
+        return std::vector<Tensor>{
+            unblock_channels(a.tensor("X", blocked_shape(a)), a.number("c"), "Y")};
+      },
+      no_flops,
+      [](const KernelArgs& a, const Inputs& in) { return ref_unblocked(in[0], a.number("c")); }};
+}
+
 KernelEntry reshape_entry() {
   return {
       "reshape",
@@ -273,8 +316,10 @@ KernelEntry tile_entry() {
 }  // namespace
 
 std::vector<KernelEntry> mover_entries() {
-  return {transpose_entry(), reshape_entry(), concat_entry(), slice_entry(),
-          pad_entry(),       gather_entry(),  expand_entry(), tile_entry()};
+  return {transpose_entry(), block_channels_entry(), unblock_channels_entry(),
+          reshape_entry(),   concat_entry(),         slice_entry(),
+          pad_entry(),       gather_entry(),         expand_entry(),
+          tile_entry()};
 }
 
 }  // namespace tenon

@@ -131,6 +131,19 @@ TEST_CASE("convolutions on channels in blocks over odd shapes, strides, groups")
                     Catch::Contains("a block of 0 channels"));
 }
 
+TEST_CASE("channels go into blocks and come out of them") {
+  for (const char* kernel : {"block_channels", "unblock_channels"}) {
+    check_entry(kernel, {"n=2", "c=37", "h=5", "w=7"});
+    check_entry(kernel, {"c=8", "h=1", "w=3", "block=4"});
+    check_entry(kernel, {"c=3", "h=4", "w=5", "block=8"});
+    check_entry(kernel, {"n=0", "c=3", "h=4", "w=5"});
+  }
+  CHECK_THROWS_WITH(unblock_channels(input("x", f32, {1, 2, 3, 3, 4}), 9),
+                    Catch::Contains("9 channels of \"x\", which holds 8"));
+  CHECK_THROWS_WITH(block_channels(input("x", f32, {1, 2, 3, 3}), 0),
+                    Catch::Contains("a block of 0 channels"));
+}
+
 TEST_CASE("pools over odd shapes") {
   for (const char* op : {"op=max", "op=avg"}) {
     check_entry("pool", {op, "c=3", "h=17", "w=37", "k=3", "stride=2", "pad=1"});

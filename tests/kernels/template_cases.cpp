@@ -61,6 +61,8 @@ const std::vector<Case>& template_cases() {
       {"conv2d_blocked",
        {"c_in=12", "h=9", "w=9", "c_out=8", "k=3", "stride=2", "pad=1", "groups=4", "block=8"}},
       {"conv2d_blocked", {"c_in=16", "h=5", "w=5", "c_out=16", "k=5", "pad=2", "type=f64"}},
+      {"block_channels", {"c=37", "h=5", "w=7"}},
+      {"unblock_channels", {"c=37", "h=5", "w=7"}},
       {"pool", {"c=3", "h=17", "w=19", "k=3", "stride=2", "pad=1"}},
       {"pool", {"op=avg", "c=3", "h=13", "w=19", "k=2", "pad=1"}},
       {"softmax", {"rows=7", "columns=130"}},

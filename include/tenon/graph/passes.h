@@ -43,6 +43,7 @@ Graph resolve_operators(const Graph& graph, const Evaluator& evaluate);
 struct SimplifyOptions {
   std::vector<std::string> skip;  // names of passes to leave out
   bool verify = false;            // verify_graph after each pass
+  int64_t block = 0;  // channels in a block of "block_channels", the last pass; 0: not run
 };
 
 /// Runs the passes on a canonical graph in the order of src/graph/passes/passes.cpp, where each is

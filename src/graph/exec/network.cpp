@@ -144,7 +144,8 @@ Network Network::load(const std::filesystem::path& model, const NetworkOptions& 
   const Evaluator evaluate = formula_evaluator();
   const Graph resolved =
       resolve_operators(bind_shapes(load_onnx(model), options.bindings), evaluate);
-  state->graph = simplify_graph(resolved, evaluate, {.skip = options.skip_passes});
+  const int64_t block = options.target.is_gpu() ? 0 : options.target.lanes(f32);
+  state->graph = simplify_graph(resolved, evaluate, {.skip = options.skip_passes, .block = block});
   state->groups = group_nodes(state->graph, {.fuse = options.fuse});
   state->plan = plan_memory(state->graph, state->groups);
   state->arena = Array::empty(u8, {state->plan.arena_bytes});

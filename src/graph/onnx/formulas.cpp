@@ -90,6 +90,14 @@ Tensor average_pool_formula(const Node& node, const Tensors& in, const std::stri
   return average_pool(in.at(0), pool_options(node), name);
 }
 
+Tensor block_channels_formula(const Node& node, const Tensors& in, const std::string& name) {
+  return block_channels(in.at(0), node.integer("block"), name);
+}
+
+Tensor blocked_conv_formula(const Node& node, const Tensors& in, const std::string& name) {
+  return conv2d_blocked(in.at(0), in.at(1), {}, conv_options(node), node.integer("block"), name);
+}
+
 Tensor concat_formula(const Node& node, const Tensors& in, const std::string& name) {
   return concat(in, node.integer("axis"), name);
 }
@@ -225,6 +233,10 @@ Tensor node_formula(const Node& node, const std::vector<Tensor>& inputs, const s
   std::vector<Expr> elements;
   for (const Tensor& input : inputs) elements.push_back(broadcast_read(input, indices_of(axes)));
   return compute(name, axes, row.element(node, elements));
+}
+
+Tensor unblock_channels_formula(const Node& node, const Tensors& in, const std::string& name) {
+  return unblock_channels(in.at(0), node.integer("channels"), name);
 }
 
 }  // namespace tenon

@@ -18,6 +18,8 @@ Expr batch_norm_element(const Node&, const Exprs&);
 
 Tensor arg_formula(const Node&, const Tensors&, const std::string& name);
 Tensor average_pool_formula(const Node&, const Tensors&, const std::string& name);
+Tensor block_channels_formula(const Node&, const Tensors&, const std::string& name);
+Tensor blocked_conv_formula(const Node&, const Tensors&, const std::string& name);
 Tensor concat_formula(const Node&, const Tensors&, const std::string& name);
 Tensor conv_formula(const Node&, const Tensors&, const std::string& name);
 Tensor conv_transpose_formula(const Node&, const Tensors&, const std::string& name);
@@ -43,6 +45,7 @@ Tensor softmax_formula(const Node&, const Tensors&, const std::string& name);
 Tensor space_to_depth_formula(const Node&, const Tensors&, const std::string& name);
 Tensor tile_formula(const Node&, const Tensors&, const std::string& name);
 Tensor transpose_formula(const Node&, const Tensors&, const std::string& name);
+Tensor unblock_channels_formula(const Node&, const Tensors&, const std::string& name);
 Tensor triangle_formula(const Node&, const Tensors&, const std::string& name);
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/onnx/affine.h"
+#include "graph/onnx/blocked.h"
 #include "graph/onnx/formulas.h"
 #include "graph/onnx/shape_rules.h"
 
@@ -20,6 +21,7 @@ struct Word {
 
 const Operator kRows[] = {
     // movers
+    {"BlockChannels", mover, infer_block_channels, nullptr, block_channels_formula},
     {"Concat", mover, infer_concat, nullptr, concat_formula},
     {"DepthToSpace", mover, infer_depth_to_space, nullptr, depth_to_space_formula},
     {"Expand", mover, infer_expand, nullptr, expand_formula},
@@ -34,6 +36,7 @@ const Operator kRows[] = {
     {"Tile", mover, infer_tile, nullptr, tile_formula},
     {"Transpose", mover, infer_transpose, nullptr, transpose_formula},
     {"Triangle", mover, infer_same, nullptr, triangle_formula},
+    {"UnblockChannels", mover, infer_unblock_channels, nullptr, unblock_channels_formula},
     // reductions
     {"ArgMax", reduction, infer_arg, nullptr, arg_formula, "argmax"},
     {"ArgMin", reduction, infer_arg, nullptr, arg_formula, "argmin"},
@@ -47,6 +50,7 @@ const Operator kRows[] = {
     {"MaxPool", reduction, infer_pool, nullptr, max_pool_formula},
     {"Softmax", reduction, infer_same_float, nullptr, softmax_formula},
     // linear
+    {"BlockedConv", linear, infer_blocked_conv, nullptr, blocked_conv_formula},
     {"Conv", linear, infer_conv, nullptr, conv_formula, {}, conv_linear},
     {"ConvTranspose",
      linear,
@@ -165,6 +169,7 @@ std::vector<Operator> make_operators() {
   for (Operator& row : rows) {
     row.in_place = row.op == "Expand" || row.op == "Slice" || row.op == "Transpose";
     row.single_pass = row.formula == reduce_formula;
+    row.blocked = blocked_form_of(row);
     if (row.op == "Identity") row.identity = always;
     if (row.op == "Reshape") row.identity = keeps_shape;
   }

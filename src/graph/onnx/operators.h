@@ -37,6 +37,13 @@ struct ChannelAffine {
   ValueId data = kAbsent;
 };
 
+/// A node on activations [n, c, h, w] in blocks of channels, [n, ceil(c/block), h, w, block].
+struct BlockedForm {
+  Node node;                  // the operator and its attributes; inputs and outputs as before
+  std::vector<bool> blocked;  // per input: taken in blocks; others as they are
+  bool starts = false;        // worth blocking its inputs for, where they are not yet
+};
+
 /// A canonical operator: the few that resolve_operators turns all of ONNX's into. One output each.
 struct Operator {
   std::string_view op;
@@ -62,6 +69,9 @@ struct Operator {
   bool single_pass = false;
   /// Where the output may be the first input as it is.
   bool (*identity)(const Node& node, const std::vector<TensorInfo>& inputs) = nullptr;
+  /// The node on activations in blocks of channels; nothing where that cannot be or does not pay.
+  std::optional<BlockedForm> (*blocked)(const Node& node, const std::vector<TensorInfo>& inputs,
+                                        int64_t block) = nullptr;
 };
 
 /// The row of a canonical operator; InternalError for an unknown name.

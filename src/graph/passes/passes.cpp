@@ -10,6 +10,8 @@ namespace tenon {
 
 namespace {
 
+constexpr const char* kBlockChannels = "block_channels";
+
 constexpr GraphPass kPasses[] = {
     {"fold_constants", fold_constants},        // weights transposed, reshaped, cast by the exporter
     {"remove_identities", remove_identities},  // so that chains are not interrupted
@@ -26,18 +28,29 @@ std::span<const GraphPass> graph_passes() { return kPasses; }
 Graph simplify_graph(Graph graph, const Evaluator& evaluate, const SimplifyOptions& options) {
   std::vector<std::string> known;
   for (const GraphPass& pass : kPasses) known.push_back(pass.name);
+  known.push_back(kBlockChannels);
   for (const std::string& name : options.skip)
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UserError(
           fmt::format("there is no graph pass \"{}\"; the passes: {}", name, join(known)));
-  for (const GraphPass& pass : kPasses) {
-    if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end())
-      continue;
-    graph = pass.run(std::move(graph), evaluate);
+  const auto skipped = [&](const std::string& name) {
+    return std::find(options.skip.begin(), options.skip.end(), name) != options.skip.end();
+  };
+  const auto finish = [&](const std::string& name) {
     if (options.verify) verify_graph(graph);
-    log_line(2, std::string("graph/") + pass.name, fmt::format("{} nodes", graph.nodes.size()));
-    if (log_level() >= 3) log_line(3, std::string("graph/") + pass.name, text(graph));
+    log_line(2, "graph/" + name, fmt::format("{} nodes", graph.nodes.size()));
+    if (log_level() >= 3) log_line(3, "graph/" + name, text(graph));
+  };
+  for (const GraphPass& pass : kPasses) {
+    if (skipped(pass.name)) continue;
+    graph = pass.run(std::move(graph), evaluate);
+    finish(pass.name);
   }
+  if (options.block < 2 || skipped(kBlockChannels)) return graph;
+  // Constants in blocks are computed now.
+  graph = remove_dead_nodes(
+      fold_constants(block_channels(std::move(graph), options.block), evaluate), evaluate);
+  finish(kBlockChannels);
   return graph;
 }
 

@@ -43,6 +43,13 @@ Graph merge_common_nodes(Graph graph, const Evaluator&);
 /// Values that nothing uses go too; graph inputs stay.
 Graph remove_dead_nodes(Graph graph, const Evaluator&);
 
+/// block_channels
+///   c = Conv(x, w); a = Add(c, b); p = MaxPool(a)   ->   c' = BlockedConv(x', w); a' = Add(c',
+///   b'); p' = MaxPool(a'); p = UnblockChannels(p')      with x' = BlockChannels(x)
+/// Activations from convolutions on keep their channels in blocks, [n, ceil(c/block), h, w, block],
+/// as far as operators can work on them; only what enters and leaves is reordered.
+Graph block_channels(Graph graph, int64_t block);
+
 struct GraphPass {
   const char* name;
   Graph (*run)(Graph graph, const Evaluator& evaluate);

@@ -42,7 +42,79 @@ Graph simplified(const Graph& graph, const std::vector<std::string>& skip = {}) 
   return simplify_graph(graph, evaluate_plainly, {skip, true});
 }
 
+/// Every node's own formula, one after the other.
+std::vector<Array> run_formulas(Graph graph, const std::vector<Array>& inputs) {
+  const Evaluator evaluate = formula_evaluator();
+  for (size_t n = 0; n < inputs.size(); ++n) graph.value(graph.inputs[n]).constant = inputs[n];
+  for (const Node& node : graph.nodes)
+    graph.value(node.outputs[0]).constant = evaluate(graph, node);
+  std::vector<Array> outputs;
+  for (ValueId id : graph.outputs) outputs.push_back(*graph.value(id).constant);
+  return outputs;
+}
+
+/// Convolutions of 3 to 16 to 20 channels, a depthwise one, a residual, a pool, a joint, a mean;
+/// `e` is read plain.
+ModelBuilder image_model() {
+  ModelBuilder m;
+  m.input("x", f32, {1, 3, 9, 10});
+  m.floats("w0", {16, 3, 3, 3}, ramp(432, 0.1F, -0.3F)).floats("b0", {16}, ramp(16, 1, -3));
+  m.floats("w1", {20, 16, 1, 1}, ramp(320, 0.05F, -0.1F)).floats("k", {20, 1, 1}, ramp(20, 1, -3));
+  m.floats("w2", {20, 1, 3, 3}, ramp(180, 0.1F, -0.2F));
+  m.node("Conv", {"x", "w0", "b0"}, {"c"}).set("pads", std::vector<int64_t>{1, 1, 1, 1});
+  m.node("Relu", {"c"}, {"r"});
+  m.node("MaxPool", {"r"}, {"p"})
+      .set("kernel_shape", std::vector<int64_t>{2, 3})
+      .set("strides", std::vector<int64_t>{2, 1})
+      .set("pads", std::vector<int64_t>{0, 1, 1, 1});
+  m.node("Conv", {"p", "w1"}, {"d"}).node("Mul", {"d", "k"}, {"s"});
+  m.node("Conv", {"s", "w2"}, {"g"})
+      .set("pads", std::vector<int64_t>{1, 1, 1, 1})
+      .set("group", int64_t{20});
+  m.node("Add", {"g", "s"}, {"a"}).node("Concat", {"p", "a"}, {"j"}).set("axis", int64_t{1});
+  m.node("GlobalAveragePool", {"j"}, {"m"}).node("Softmax", {"m"}, {"y"}).set("axis", int64_t{1});
+  m.node("Transpose", {"a"}, {"e"}).output("y").output("e");
+  return m;
+}
+
 }  // namespace
+
+TEST_CASE("channels stay in blocks from the first convolution to what needs them plain") {
+  const Graph before = image_model().resolve();
+  for (int64_t block : {4, 8, 16}) {
+    const Graph after =
+        simplify_graph(before, formula_evaluator(), {.verify = true, .block = block});
+    INFO(text(after));
+    CHECK(count(after, "Conv") == 0);
+    CHECK(count(after, "BlockedConv") == 3);
+    CHECK(count(after, "BlockChannels") == 0);  // the image is read as it is, constants are folded
+    CHECK(count(after, "UnblockChannels") == 2);  // for Softmax and for Transpose
+    const Array x = random(f32, {1, 3, 9, 10}, 5);
+    const std::vector<Array> expected = run_formulas(before, {x}), got = run_formulas(after, {x});
+    REQUIRE(got.size() == expected.size());
+    for (size_t n = 0; n < got.size(); ++n) {
+      REQUIRE(got[n].shape() == expected[n].shape());
+      const auto a = got[n].to_doubles(), b = expected[n].to_doubles();
+      for (size_t i = 0; i < a.size(); ++i)
+        REQUIRE(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-5));
+    }
+  }
+  CHECK(count(simplify_graph(before, formula_evaluator(),
+                             {.skip = {"block_channels"}, .verify = true, .block = 8}),
+              "BlockedConv") == 0);
+}
+
+TEST_CASE("what would not pay stays plain: few channels, a depthwise convolution alone") {
+  const Graph few = simplify_graph(conv_bn_model(false).resolve(), formula_evaluator(),
+                                   {.verify = true, .block = 16});
+  CHECK(count(few, "Conv") == 1);
+  ModelBuilder m;
+  m.input("x", f32, {1, 32, 9, 9}).floats("w", {32, 1, 3, 3}, ramp(288, 0.1F, -0.3F));
+  m.node("Conv", {"x", "w"}, {"y"}).set("group", int64_t{32}).output("y");
+  const Graph alone =
+      simplify_graph(m.resolve(), formula_evaluator(), {.verify = true, .block = 16});
+  CHECK(count(alone, "Conv") == 1);
+}
 
 TEST_CASE("batch normalisation folds into the convolution before it, bias included") {
   const Graph before = conv_bn_model(false).resolve();

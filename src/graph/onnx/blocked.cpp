@@ -1,0 +1,148 @@
+#include "graph/onnx/blocked.h"
+
+#include <tenon/support/error.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+constexpr int64_t kReorderAdds = 128, kImageChannels = 4;
+
+int64_t blocks_of(int64_t channels, int64_t block) { return (channels + block - 1) / block; }
+
+bool is_image(const TensorInfo& x) { return x.type == f32 && x.shape.size() == 4; }
+
+/// Two-dimensional convolutions whose channels fill at least half of the lanes; few input channels
+/// are read as they are.
+std::optional<BlockedForm> blocked_conv(const Node& node, const Infos& in, int64_t block) {
+  const TensorInfo &x = in.at(0), &w = in.at(1);
+  if (!is_image(x)) return std::nullopt;
+  const int64_t groups = node.integer("group"), c_in = x.shape[1], c_out = w.shape[0];
+  const int64_t in_each = w.shape[1], out_each = c_out / groups;
+  const bool depthwise = in_each == 1 && out_each == 1;
+  const bool whole = groups == 1 || (in_each % block == 0 && out_each % block == 0);
+  if (c_out * 2 < block || !(depthwise || whole)) return std::nullopt;
+  const bool plain = c_in * 2 < block || c_in <= kImageChannels;
+  // Reordering X costs about as much as so many multiply-adds an element.
+  const Numbers& strides = node.integers("strides");
+  const int64_t adds = c_out * w.shape[2] * w.shape[3] / (strides[0] * strides[1]);
+  const bool pays = plain || (!depthwise && adds >= kReorderAdds);
+  const bool full = blocks_of(c_out, block) * block * 8 <= c_out * 9;  // few lanes of no channel
+  BlockedForm form{node, {!plain, false}, pays && full};
+  form.node.op = "BlockedConv";
+  form.node.attributes["block"] = block;
+  return form;
+}
+
+/// Windows over [n, c/block, h, w, block] are those of three spatial dimensions, the last of them
+/// the lanes.
+std::optional<BlockedForm> blocked_pool(const Node& node, const Infos& in, int64_t) {
+  if (!is_image(in.at(0))) return std::nullopt;
+  BlockedForm form{node, {true}};
+  for (const char* name : {"kernel", "strides", "dilations"}) {
+    Numbers numbers = node.integers(name);
+    numbers.push_back(1);
+    form.node.attributes[name] = numbers;
+  }
+  Numbers pads = node.integers("pads");
+  pads.insert(pads.begin() + 2, 0);
+  pads.push_back(0);
+  form.node.attributes["pads"] = pads;
+  return form;
+}
+
+/// Over the image alone, dimensions kept.
+std::optional<BlockedForm> blocked_reduce(const Node& node, const Infos& in, int64_t) {
+  const Numbers& axes = node.integers("axes");
+  const bool image = !axes.empty() && std::all_of(axes.begin(), axes.end(), [](int64_t axis) {
+    return axis == 2 || axis == 3;
+  });
+  if (!is_image(in.at(0)) || !image || node.integer("keepdims") == 0) return std::nullopt;
+  return BlockedForm{node, {true}};
+}
+
+/// Along channels, where all parts but the last are whole blocks; along the image.
+std::optional<BlockedForm> blocked_concat(const Node& node, const Infos& in, int64_t block) {
+  const int64_t axis = node.integer("axis");
+  if (axis < 1) return std::nullopt;
+  for (size_t n = 0; n < in.size(); ++n) {
+    const bool fits = axis != 1 || n + 1 == in.size() || in[n].shape.at(1) % block == 0;
+    if (!is_image(in[n]) || !fits) return std::nullopt;
+  }
+  return BlockedForm{node, std::vector<bool>(in.size(), true)};
+}
+
+}  // namespace
+
+TensorInfo infer_block_channels(const Node& node, const Infos& in) {
+  const TensorInfo& x = in.at(0);
+  const int64_t block = node.integer("block");
+  TENON_CHECK(x.shape.size() == 4 && block > 0, "BlockChannels of rank {} by {}", x.shape.size(),
+              block);
+  return {x.type, {x.shape[0], blocks_of(x.shape[1], block), x.shape[2], x.shape[3], block}};
+}
+
+TensorInfo infer_unblock_channels(const Node& node, const Infos& in) {
+  const TensorInfo& x = in.at(0);
+  TENON_CHECK(x.shape.size() == 5, "UnblockChannels of rank {}", x.shape.size());
+  return {x.type, {x.shape[0], node.integer("channels"), x.shape[2], x.shape[3]}};
+}
+
+TensorInfo infer_blocked_conv(const Node& node, const Infos& in) {
+  TensorInfo x = in.at(0);
+  const int64_t channels = in.at(1).shape.at(1) * node.integer("group");
+  if (x.shape.size() == 5) x.shape = {x.shape[0], channels, x.shape[2], x.shape[3]};
+  TensorInfo out = infer_conv(node, {x, in[1]});
+  const int64_t block = node.integer("block");
+  out.shape = {out.shape[0], blocks_of(out.shape[1], block), out.shape[2], out.shape[3], block};
+  return out;
+}
+
+BlockedRule blocked_form_of(const Operator& row) {
+  if (row.op == "Conv") return blocked_conv;
+  if (row.op == "MaxPool" || row.op == "AveragePool") return blocked_pool;
+  if (row.op == "Concat") return blocked_concat;
+  const bool reduces = row.op.substr(0, 6) == "Reduce";
+  return reduces ? blocked_reduce : nullptr;
+}
+
+ValueId append_node(Graph& graph, std::vector<Node>& nodes, Node node, std::vector<ValueId> inputs,
+                    const std::string& name) {
+  node.inputs = std::move(inputs);
+  const TensorInfo info = operator_of(node).infer(node, input_infos(graph, node));
+  Value value;
+  value.name = name;
+  value.type = info.type;
+  value.dims = Dims(info.shape.begin(), info.shape.end());
+  const ValueId id = graph.add_value(std::move(value));
+  node.outputs = {id};
+  nodes.push_back(std::move(node));
+  return id;
+}
+
+ValueId append_block_channels(Graph& graph, std::vector<Node>& nodes, ValueId x, int64_t block) {
+  const std::string name = graph.value(x).name + ".blocked";
+  Numbers shape = graph.value(x).shape();
+  if (shape.size() == 3) {
+    shape.insert(shape.begin(), 1);
+    x = append_node(graph, nodes, {name + ".shape", "Reshape", {{"shape", shape}}, {}, {}}, {x},
+                    name + ".shape");
+  }
+  return append_node(graph, nodes, {name, "BlockChannels", {{"block", block}}, {}, {}}, {x}, name);
+}
+
+void append_unblock_channels(Graph& graph, std::vector<Node>& nodes, ValueId blocked,
+                             ValueId plain) {
+  const Value& value = graph.value(plain);
+  nodes.push_back({value.name + ".plain",
+                   "UnblockChannels",
+                   {{"channels", value.shape().at(1)}},
+                   {blocked},
+                   {plain}});
+}
+
+}  // namespace tenon
