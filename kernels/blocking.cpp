@@ -33,7 +33,7 @@ struct Sizes {
 Sizes sizes_of(const Contraction& c, const Target& target) {
   Sizes s;
   for (const LoopExtent& b : c.batch) s.batch *= static_cast<double>(b.extent);
-  s.m = c.rows->extent;
+  s.m = c.rows ? c.rows->extent : 1;
   s.n = c.vector.extent;
   s.k = c.reduce[0].extent;
   s.lanes = target.lanes(c.dtype);
@@ -213,7 +213,9 @@ std::vector<RegisterTile> good_tiles(const Sizes& s, const Target& target, bool 
 }  // namespace
 
 bool is_matrix_product(const Contraction& c) {
-  return c.rows && c.rows_group == 0 && !c.extra && c.outer.empty() && c.reduce.size() == 1 &&
+  const auto single = [](const LoopExtent& l) { return l.extent == 1; };
+  return (!c.rows || c.rows_group == 0) && (!c.extra || single(*c.extra)) &&
+         std::all_of(c.outer.begin(), c.outer.end(), single) && c.reduce.size() == 1 &&
          !c.x_buffer.empty();
 }
 

@@ -18,7 +18,8 @@ struct Blocking {
   bool operator==(const Blocking&) const = default;
 };
 
-/// A plain (batched) matrix product: rows, one vector axis and one reduction, both factors read.
+/// A plain (batched) matrix product: rows (or none: a vector times a matrix, the sums of columns),
+/// one vector axis and one reduction.
 bool is_matrix_product(const Contraction& c);
 
 /// Estimated cycles of the busiest core: what tile_cycles() counts for each step, the ends of the

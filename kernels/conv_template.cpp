@@ -21,14 +21,6 @@ struct ConvChoice {
   int64_t ahead = 0;   // X is prefetched so many blocks of input channels ahead
 };
 
-std::vector<int64_t> ladder(int64_t most, const std::vector<int64_t>& steps, int64_t standard) {
-  std::vector<int64_t> values = {standard};
-  for (int64_t step : steps)
-    if (step <= most && step != standard) values.push_back(step);
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
 int64_t extent_of(const std::optional<LoopExtent>& loop) { return loop ? loop->extent : 1; }
 
 int64_t span_tiles(const BlockedConv& c, const ConvTile& tile) {

@@ -11,47 +11,32 @@
 namespace tenon {
 namespace {
 
-std::vector<int64_t> with(std::vector<int64_t> values, int64_t standard) {
-  if (std::find(values.begin(), values.end(), standard) == values.end()) values.push_back(standard);
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
-std::vector<int64_t> up_to(const std::vector<int64_t>& values, int64_t most) {
-  std::vector<int64_t> out;
-  for (int64_t v : values)
-    if (v <= most) out.push_back(v);
-  return out;
-}
-
 bool is_constant(const Program& program, const std::string& buffer) {
   return std::any_of(program.params.begin(), program.params.end(), [&](const Param& p) {
     return p.buffer->name == buffer && p.role == ParamRole::constant;
   });
 }
 
+int64_t row_count(const Contraction& c) { return c.rows ? c.rows->extent : 1; }
+
 Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& knobs) {
   const Blocking best = best_blocking(c, target, ahead);
   const int64_t width = (c.vector.extent + target.lanes(c.dtype) - 1) / target.lanes(c.dtype);
   Blocking b;
-  b.tile.rows =
-      knobs.pick("rows",
-                 with(up_to({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24}, c.rows->extent),
-                      best.tile.rows),
-                 best.tile.rows);
-  b.tile.vectors =
-      knobs.pick("vectors", with(up_to({1, 2, 3, 4, 5, 6, 8, 12}, width), best.tile.vectors),
-                 best.tile.vectors);
-  b.k_block =
-      knobs.pick("k_block",
-                 with(up_to({0, 16, 32, 64, 128, 256, 384, 512, 768, 1024}, c.reduce[0].extent - 1),
-                      best.k_block),
-                 best.k_block);
-  b.panels = knobs.pick("panels", with(up_to({0, 1, 2, 4, 6, 8, 12, 16, 32}, width), best.panels),
-                        best.panels);
-  b.row_pieces =
-      knobs.pick("row_pieces", with(up_to({1, 2, 4, 8, 16}, c.rows->extent), best.row_pieces),
-                 best.row_pieces);
+  b.tile.rows = knobs.pick(
+      "rows",
+      ladder(row_count(c), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24}, best.tile.rows),
+      best.tile.rows);
+  b.tile.vectors = knobs.pick(
+      "vectors", ladder(width, {1, 2, 3, 4, 5, 6, 8, 12}, best.tile.vectors), best.tile.vectors);
+  b.k_block = knobs.pick(
+      "k_block",
+      ladder(c.reduce[0].extent - 1, {0, 16, 32, 64, 128, 256, 384, 512, 768, 1024}, best.k_block),
+      best.k_block);
+  b.panels =
+      knobs.pick("panels", ladder(width, {0, 1, 2, 4, 6, 8, 12, 16, 32}, best.panels), best.panels);
+  b.row_pieces = knobs.pick("row_pieces", ladder(row_count(c), {1, 2, 4, 8, 16}, best.row_pieces),
+                            best.row_pieces);
   b.packed = !ahead && knobs.flag("pack", best.packed);
   const int64_t free = registers_free(target);
   knobs.require(
@@ -67,21 +52,29 @@ struct BlockedLoops {
   std::vector<Loop> shared;  // batch, pieces of rows, blocks of columns
   Loop block;                // one block of X stays the same inside it; no name: all of X does
   Loop tile;                 // the tile's loop
-  Loop rows, vector;         // inside the tile
+  Loop rows, vector;         // inside the tile; no name: no rows
 };
 
 BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b) {
   StageSteps anchor = s[c.stage];
   const int64_t width = b.tile.vectors * s.target().lanes(c.dtype);
   BlockedLoops l;
-  Loop rows{c.stage, c.rows->loop}, columns{c.stage, c.vector.loop}, k{c.stage, c.reduce[0].loop};
+  Loop columns{c.stage, c.vector.loop}, k{c.stage, c.reduce[0].loop}, row_tiles;
   for (const LoopExtent& batch : c.batch) l.shared.push_back({c.stage, batch.loop});
-  if (b.row_pieces > 1) {
-    const int64_t tiles = (c.rows->extent + b.tile.rows - 1) / b.tile.rows,
-                  piece = (tiles + b.row_pieces - 1) / b.row_pieces * b.tile.rows;
-    const auto [o, i] = anchor.split(rows, piece);
-    l.shared.push_back(o);
-    rows = i;
+  for (const LoopExtent& single : c.outer) l.shared.push_back({c.stage, single.loop});
+  if (c.extra) l.shared.push_back({c.stage, c.extra->loop});
+  if (c.rows) {
+    Loop rows{c.stage, c.rows->loop};
+    if (b.row_pieces > 1) {
+      const int64_t tiles = (c.rows->extent + b.tile.rows - 1) / b.tile.rows,
+                    piece = (tiles + b.row_pieces - 1) / b.row_pieces * b.tile.rows;
+      const auto [o, i] = anchor.split(rows, piece);
+      l.shared.push_back(o);
+      rows = i;
+    }
+    const auto [o, i] = anchor.split(rows, b.tile.rows);
+    row_tiles = o;
+    l.rows = i;
   }
   if (b.panels > 0 && b.panels * width < c.vector.extent) {
     const auto [o, i] = anchor.split(columns, b.panels * width);
@@ -96,13 +89,14 @@ BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b) {
     l.block = o;
     k = i;
   }
-  const auto [row_tile, row] = anchor.split(rows, b.tile.rows);
   const auto [column_tile, lane] = anchor.split(columns, width);
-  order.insert(order.end(), {row_tile, column_tile, k, row, lane});
-  anchor.reorder(order);
   l.tile = column_tile;
-  l.rows = row;
   l.vector = lane;
+  if (c.rows) order.push_back(row_tiles);
+  order.insert(order.end(), {column_tile, k});
+  if (c.rows) order.push_back(l.rows);
+  order.push_back(lane);
+  anchor.reorder(order);
   return l;
 }
 
@@ -163,7 +157,8 @@ void matmul_template(Schedule& s, Knobs& knobs) {
     in_tile = place_sum(s, anchor, c->output, l.tile, done);
   }
   if (b.packed) done.push_back(pack_block(s, *c, l, width));
-  s[anchor].unroll(l.rows).vectorize(l.vector, {Tail::mask});
+  if (c->rows) s[anchor].unroll(l.rows);
+  s[anchor].vectorize(l.vector, {Tail::mask});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], l.tile);
   if (!l.shared.empty()) fuse_and_parallel(s, anchor, l.shared);
   schedule_rest(s, done);

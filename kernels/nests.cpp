@@ -44,6 +44,14 @@ int64_t lanes_of(const Schedule& s, const std::string& stage) {
 
 }  // namespace
 
+std::vector<int64_t> ladder(int64_t most, const std::vector<int64_t>& steps, int64_t standard) {
+  std::vector<int64_t> values = {standard};
+  for (int64_t step : steps)
+    if (step <= most && step != standard) values.push_back(step);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
 int64_t loop_extent(const Schedule& s, const Loop& loop) {
   const StagePath path = path_of(s, loop.stage);
   for (size_t n = path.loops.size(); n-- > 0;)
@@ -53,9 +61,11 @@ int64_t loop_extent(const Schedule& s, const Loop& loop) {
 
 std::vector<Loop> loops_below(Schedule& s, const std::string& stage, const Loop& tile_loop) {
   std::vector<Loop> all = s[stage].loops();
-  auto at = std::find_if(all.rbegin(), all.rend(),
-                         [&](const Loop& l) { return l.name == tile_loop.name; });
-  return std::vector<Loop>(at.base(), all.end());
+  // The stage's own loops, further inside, may have the same name.
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const Loop& l) { return l.name == tile_loop.name; });
+  TENON_CHECK(at != all.end(), "stage {} is not inside loop {}", stage, tile_loop.name);
+  return std::vector<Loop>(at + 1, all.end());
 }
 
 double balance(int64_t pieces, int cores) {

@@ -8,6 +8,9 @@ namespace tenon {
 
 // Composites that the templates share: functions over primitives.
 
+/// What a knob may be: the steps up to `most`, and the standard, in order.
+std::vector<int64_t> ladder(int64_t most, const std::vector<int64_t>& steps, int64_t standard);
+
 /// Extent of a loop; 0 when it is not a constant.
 int64_t loop_extent(const Schedule& s, const Loop& loop);
 /// The stage's loops below `tile_loop`, from the outside in.

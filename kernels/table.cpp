@@ -418,9 +418,10 @@ const KernelEntry& find_kernel(const std::string& name) {
     names.push_back(entry.name);
   }
   const auto near = nearest_names(name, names);
-  throw UserError(fmt::format("unknown operator \"{}\"{}\n  there are: {}\n  try: tenon kernels; a network is a file NAME.onnx",
-                              name, near.empty() ? "" : "; did you mean " + join(near),
-                              join(names)));
+  throw UserError(
+      fmt::format("unknown operator \"{}\"{}\n  there are: {}\n  try: tenon kernels; a network is "
+                  "a file NAME.onnx",
+                  name, near.empty() ? "" : "; did you mean " + join(near), join(names)));
 }
 
 KernelArgs parse_kernel_args(const KernelEntry& entry, const std::vector<std::string>& words) {

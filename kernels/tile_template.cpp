@@ -20,15 +20,6 @@ struct TileChoice {
   bool unroll_taps = false;
 };
 
-std::vector<int64_t> ladder(int64_t most, const std::vector<int64_t>& steps, int64_t standard) {
-  std::vector<int64_t> values;
-  for (int64_t step : steps)
-    if (step <= most) values.push_back(step);
-  if (std::find(values.begin(), values.end(), standard) == values.end()) values.push_back(standard);
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
 double points(const std::vector<LoopExtent>& loops) {
   double count = 1;
   for (const LoopExtent& l : loops) count *= static_cast<double>(l.extent);

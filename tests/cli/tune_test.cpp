@@ -100,7 +100,7 @@ TEST_CASE("damaged lines and those of a newer schema are warned about and stay a
   auto newer = nlohmann::json::parse(good.substr(0, good.find('\n')));
   newer["schema"] = 99;
   const std::string damaged =
-      good + "not a record\n" + newer.dump() + "\n" + good.substr(0, good.size() / 3);
+      good + "not a record\n" + newer.dump() + "\n" + good.substr(0, good.find('\n') / 2);
   REQUIRE(damaged.back() != '\n');
   write_text(log, damaged);
 

@@ -43,6 +43,7 @@ const std::vector<Case>& template_cases() {
       {"matmul", {"m=37", "n=150", "k=70"}},
       {"batch_matmul", {"batch=3", "m=17", "n=37", "k=7"}},
       {"batch_matmul", {"batch=2", "m=20", "n=40", "k=35"}},
+      {"batch_matmul", {"batch=5", "m=150", "n=70", "k=9"}},
       {"gemm", {"m=17", "n=37", "k=20"}},
       {"gemm", {"m=15", "n=70", "k=40", "transpose_b=1"}},
       {"conv2d", {"c_in=5", "h=13", "w=17", "c_out=7", "k=3", "pad=1"}},
