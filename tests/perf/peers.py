@@ -117,7 +117,8 @@ class Server:
 
 def may_be_realtime():
     try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        # What this process starts (threads of numpy, servers) is not to inherit it.
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
         return True
     except PermissionError:
         return False
