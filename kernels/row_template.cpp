@@ -83,6 +83,38 @@ ReductionLoops reduction_loops(const Program& program, const std::string& stage,
   return out;
 }
 
+/// Whether the reduction reads neighbours in memory along this loop of its own, its elements being
+/// further apart.
+bool combines_a_row(const Schedule& s, const std::string& stage, const Loop& loop) {
+  bool found = false;
+  for (const StagePath& path : stage_paths(s.program().body)) {
+    if (path.stage->name != stage || path.loops.empty()) continue;
+    if (path.loops.back()->var.name() != loop.name) continue;
+    const auto moves = [&](const Load& l, bool own) {
+      return std::any_of(path.stage->axes.begin(), path.stage->axes.end(),
+                         [&](const AxisBinding& b) {
+                           return uses_var(b.value, path.loops.back()->var) == own &&
+                                  uses_var(l.indices.back(), b.axis.var);
+                         });
+    };
+    for (const Expr& value : path.stage->values)
+      walk(value, [&](const Expr& e) {
+        const Load* l = e.as<Load>();
+        if (l && !l->indices.empty()) found = found || (moves(*l, true) && !moves(*l, false));
+        return true;
+      });
+  }
+  return found;
+}
+
+/// What is left of a row's reduction is one vector or a few, combined lane with lane.
+///   for l: S += P(l)   ->   for l vectorize: S += P(l)
+void combine_lanes(Schedule& s, const std::string& stage) {
+  const ReductionLoops loops = reduction_loops(s.program(), stage, nullptr);
+  if (loops.reduce.empty() || !combines_a_row(s, stage, loops.reduce.back())) return;
+  s.try_apply(Vectorize{stage, loops.reduce.back().name, Tail::mask});
+}
+
 /// A reduction whose last spatial loop can become vectors: the lanes accumulate in registers.
 ///   for l: for k: P(l) += x(k, l)   ->   for k: for l vectorize: P.cache(l) += x(k, l);  P(l) =
 ///   P.cache(l)
@@ -90,6 +122,7 @@ ReductionLoops reduction_loops(const Program& program, const std::string& stage,
 std::vector<std::string> vectorize_lanes(Schedule& s, const std::string& stage, const Loop* round) {
   ReductionLoops loops = reduction_loops(s.program(), stage, round);
   if (loops.spatial.empty() || loops.reduce.empty()) return {};
+  if (combines_a_row(s, stage, loops.reduce.back())) return {};
   const int64_t extent = loop_extent(s, loops.spatial.back()),
                 most = 8 * s.target().lanes(DType::f32);
   if (extent < 4 || (round && extent > most)) return {};
@@ -121,6 +154,8 @@ void row_template(Schedule& s, Knobs& knobs) {
       if (lanes && reductions.count(stage))
         for (const std::string& part : vectorize_lanes(s, stage, nullptr)) done.push_back(part);
     schedule_rest(s, done);
+    if (lanes)
+      for (const std::string& stage : reductions) combine_lanes(s, stage);
     return;
   }
   if (r.rows.size() > 1 || !r.within.empty()) {
@@ -148,6 +183,8 @@ void row_template(Schedule& s, Knobs& knobs) {
   fuse_and_parallel(s, last, {outermost});
   done.push_back(last);
   schedule_rest(s, done);
+  if (lanes)
+    for (const std::string& stage : reductions) combine_lanes(s, stage);
 }
 
 }  // namespace tenon

@@ -318,6 +318,8 @@ Value math_fn(MathFn fn, DType t, Value a, Value b) {
         return std::acosh(x);
       case MathFn::atanh:
         return std::atanh(x);
+      case MathFn::ldexp:
+        return std::abs(b.f) < 10000 ? std::ldexp(x, static_cast<int>(b.f)) : x * std::exp2(b.f);
     }
     return x;
   };

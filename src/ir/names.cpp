@@ -20,9 +20,9 @@ std::string_view name(UnaryOp op) {
 }
 
 std::string_view name(MathFn fn) {
-  constexpr std::array<std::string_view, 17> kNames = {
-      "exp",  "log",  "tanh", "erf",  "sigmoid", "pow",   "sin",   "cos",  "tan",
-      "asin", "acos", "atan", "sinh", "cosh",    "asinh", "acosh", "atanh"};
+  constexpr std::array<std::string_view, 18> kNames = {
+      "exp",  "log",  "tanh", "erf",  "sigmoid", "pow",   "sin",   "cos",   "tan",
+      "asin", "acos", "atan", "sinh", "cosh",    "asinh", "acosh", "atanh", "ldexp"};
   return kNames[static_cast<size_t>(fn)];
 }
 

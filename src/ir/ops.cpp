@@ -186,8 +186,8 @@ Expr load(const Buffer& buffer, std::vector<Expr> indices, Expr mask) {
 }
 
 Expr call(MathFn fn, std::vector<Expr> args) {
-  TENON_CHECK(args.size() == (fn == MathFn::pow ? 2u : 1u), "{} of {} arguments", name(fn),
-              args.size());
+  const bool two = fn == MathFn::pow || fn == MathFn::ldexp;
+  TENON_CHECK(args.size() == (two ? 2u : 1u), "{} of {} arguments", name(fn), args.size());
   if (args.size() == 2) unify(args[0], args[1]);
   for (const Expr& a : args) {
     if (!is_float(a.dtype()) || a.type() != args[0].type()) {

@@ -160,7 +160,7 @@ class ProgramReader {
       return make_expr(
           type, Load{buffer(line.at("buffer")), list(line.at("indices")), expr(line.at("mask"))});
     if (kind == "call")
-      return make_expr(type, Call{enumerator(line, "fn", MathFn::atanh), list(line.at("args"))});
+      return make_expr(type, Call{enumerator(line, "fn", MathFn::ldexp), list(line.at("args"))});
     if (kind == "let")
       return make_expr(type,
                        Let{var(line.at("var")), operand(line, "value"), operand(line, "body")});

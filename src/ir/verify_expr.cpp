@@ -112,7 +112,8 @@ class NodeRules {
   }
   void rule(const Call& n, Type t) {
     need(is_float(t.dtype), "mathematical functions are for floats");
-    need(n.args.size() == (n.fn == MathFn::pow ? 2u : 1u), "the number of arguments is off");
+    need(n.args.size() == (n.fn == MathFn::pow || n.fn == MathFn::ldexp ? 2u : 1u),
+         "the number of arguments is off");
     for (const Expr& a : n.args) need_type(a, t, "an argument");
   }
   void rule(const Ramp& n, Type t) {

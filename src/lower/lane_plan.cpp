@@ -12,6 +12,9 @@
 namespace tenon {
 namespace {
 
+/// Lanes that are combined into one: whole vectors first, so several of them at once.
+constexpr int kCombinedVectors = 4;
+
 struct LoopFacts {
   Var var;
   int lanes = 1;
@@ -47,6 +50,8 @@ LoopFacts facts_of(const For& loop, const Target& target) {
       },
       nullptr);
   out.lanes = target.lanes(widest);
+  const bool combines = loop.kind == AxisKind::reduce && !loop.intrinsic;
+  if (combines) out.lanes *= kCombinedVectors;
   if (loop.intrinsic) out.lanes = intrinsic_lanes(*loop.intrinsic, target, out.lanes);
   for_each_access(loop.body, [&](const Buffer& b, const std::vector<Expr>& indices) {
     if (b->scope != Scope::reg) return;

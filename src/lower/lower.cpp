@@ -54,7 +54,7 @@ Program lower(const Program& loop_tree, const Target& target, const LowerOptions
     check_registers(out);
     return out;
   });
-  passes.run("expand_math", expand_math);
+  passes.run("expand_math", [&](const Program& p) { return expand_math(p, target); });
   passes.run("simplify_program", simplify_program);
   return std::move(passes).result();
 }

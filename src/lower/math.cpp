@@ -92,23 +92,27 @@ Expr tanh_small(LetBlock& block, const Expr& a) {
   return a + a * z * (p / q);
 }
 
-// f32: erf on both sides of 475/512; the outer part is 1 - exp(polynomial).
+// f32: an odd polynomial up to 1, another (minimax over [1, 3.75], where the result rounds to 1) in
+// v = (2|x| - 4.75)/2.75 beyond.
 Expr erf_f32(LetBlock& block, const Expr& x) {
-  const Expr a = block.bind("a", abs(x));
-  // Beyond 4 the result is 1; the clamp keeps the polynomial away from overflow.
-  const Expr t = block.bind("t", select(a > constant_like(a, 4), constant_like(a, 4), a));
-  const Expr s = block.bind("s", t * t);
-  const Expr outer_poly =
-      polynomial(t, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1,
-                     -6.34846687e-1, -1.28717512e-1});
-  const Expr outer = constant_like(t, 1) - exp_formula(outer_poly * t - t);
-  const Expr inner = t + t * polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2,
-                                            1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-  return with_sign_of(select(t > constant_like(t, 0.927734375), outer, inner), x);
+  const Expr a = block.bind("a", abs(x)), end = constant_like(a, 3.75);
+  const Expr s = block.bind("s", x * x);
+  const Expr t = block.bind("t", select(a > end, end, a));
+  const Expr v = block.bind("v", t * constant_like(t, 2 / 2.75) - constant_like(t, 4.75 / 2.75));
+  const Expr outer = polynomial(
+      v, {-0.0004042895743623376, 0.001160160289146006, 0.0005357994814403355,
+          -0.005888668354600668, 0.008156861178576946, 0.0010772328823804855, -0.021256301552057266,
+          0.04110127314925194, -0.04690621420741081, 0.0356905460357666, -0.01799260452389717,
+          0.005509031005203724, 0.9992170929908752});
+  const Expr inner =
+      x + x * polynomial(s, {7.853860006434843e-05, -0.0008010193123482168, 0.005188327748328447,
+                             -0.026853810995817184, 0.1128358542919159, -0.3761262595653534,
+                             0.12837916612625122});
+  return select(a > constant_like(a, 1), with_sign_of(outer, x), inner);
 }
 
 // f64: Cephes ndtr.c.
-Expr erf_f64(LetBlock& block, const Expr& x) {
+Expr erf_f64(LetBlock& block, const Expr& x, PowerOfTwo power) {
   const Expr a = block.bind("a", abs(x));
   const Expr t = block.bind("t", select(a > constant_like(a, 6.5), constant_like(a, 6.5), a));
   const Expr s = block.bind("s", t * t);
@@ -126,7 +130,7 @@ Expr erf_f64(LetBlock& block, const Expr& x) {
       polynomial(t, {1, 1.32281951154744992508e1, 8.67072140885989742329e1,
                      3.54937778887819891062e2, 9.75708501743205489753e2, 1.82390916687909736289e3,
                      2.24633760818710981792e3, 1.65666309194161350182e3, 5.57535340817727675546e2});
-  const Expr outer = constant_like(t, 1) - exp_formula(-s) * (p / q);
+  const Expr outer = constant_like(t, 1) - exp_formula(-s, power) * (p / q);
   return with_sign_of(select(t > constant_like(t, 1), outer, inner), x);
 }
 
@@ -173,29 +177,38 @@ Expr with_sign_of(const Expr& magnitude, const Expr& sign) {
   return bitcast(f.type, op(BinaryOp::bit_or, bitcast(f.bits, magnitude), bit));
 }
 
-// exp(x) = 2^n * exp(r), n = round(x / ln 2), r = x - n ln 2 (Cody and Waite). The scale is applied
-// in two steps so that denormal results are rounded once and the largest finite ones do not
+// 2^n in two steps, so that denormal results are rounded once and the largest finite ones do not
 // overflow early.
-Expr exp_formula(const Expr& argument) {
+Expr ldexp_formula(const Expr& argument, const Expr& exponent) {
+  const FloatFormat& f = format_of(argument.dtype());
+  LetBlock b;
+  const Expr x = b.bind("x", argument);
+  const Expr n = b.bind(
+      "n", bitcast(f.bits, exponent + constant_like(exponent, f.magic)) - ibits(f, f.magic_bits));
+  const Expr half = b.bind("half", op(BinaryOp::shr, n, ibits(f, 1)));
+  return b.close(x * power_of_two(f, half) * power_of_two(f, n - half));
+}
+
+// exp(x) = 2^n * exp(r), n = round(x / ln 2), r = x - n ln 2 (Cody and Waite).
+Expr exp_formula(const Expr& argument, PowerOfTwo power) {
   const FloatFormat& f = format_of(argument.dtype());
   const ExpConstants& c = exp_constants(f.type);
   LetBlock b;
   const Expr arg = b.bind("arg", argument);
   // Arguments whose result is 0, -inf among them (masked attention), run as 0: no denormals on the
-  // way.
+  // way. A lane that is off costs the one instruction nothing.
   const Expr high = constant_like(arg, c.high), zero = constant_like(arg, 0);
   const Expr below = b.bind("below", arg < constant_like(arg, c.low));
   const Expr capped = b.bind("capped", select(arg > high, high, arg));
-  const Expr x = b.bind("x", select(below, zero, capped));
+  const Expr x = power == PowerOfTwo::ldexp ? capped : b.bind("x", select(below, zero, capped));
   const Expr magic = constant_like(x, f.magic);
   const Expr t = b.bind("t", x * constant_like(x, 1.4426950408889634) + magic);
-  const Expr nf = b.bind("nf", t - magic);
-  const Expr n = b.bind("n", bitcast(f.bits, t) - ibits(f, f.magic_bits));
+  const Expr n = b.bind("n", t - magic);
   const Expr r =
-      b.bind("r", x - nf * constant_like(x, c.ln2_high) - nf * constant_like(x, c.ln2_low));
-  const Expr p = constant_like(x, 1) + (r + r * r * polynomial(r, c.p));
-  const Expr half = b.bind("half", op(BinaryOp::shr, n, ibits(f, 1)));
-  const Expr value = p * power_of_two(f, half) * power_of_two(f, n - half);
+      b.bind("r", x - n * constant_like(x, c.ln2_high) - n * constant_like(x, c.ln2_low));
+  const Expr one = constant_like(x, 1);
+  const Expr p = b.bind("p", one + (r + r * r * polynomial(r, c.p)));
+  const Expr value = power == PowerOfTwo::ldexp ? call(MathFn::ldexp, {p, n}) : ldexp_formula(p, n);
   return b.close(select(below, zero, value));
 }
 
@@ -221,7 +234,7 @@ Expr log_formula(const Expr& argument) {
   return b.close(select(x > zero && x < inf, finite, special));
 }
 
-Expr tanh_formula(const Expr& argument) {
+Expr tanh_formula(const Expr& argument, PowerOfTwo power) {
   const bool single = argument.dtype() == DType::f32;
   LetBlock b;
   const Expr x = b.bind("x", argument);
@@ -229,24 +242,24 @@ Expr tanh_formula(const Expr& argument) {
   const Expr cap = constant_like(x, single ? 10 : 20);
   const Expr a = b.bind("a", select(magnitude > cap, cap, magnitude));
   const Expr one = constant_like(x, 1), two = constant_like(x, 2);
-  const Expr large = one - two / (exp_formula(a + a) + one);
+  const Expr large = one - two / (exp_formula(a + a, power) + one);
   const Expr small = tanh_small(b, a);
   return b.close(with_sign_of(select(a < constant_like(x, 0.625), small, large), x));
 }
 
 // With e = exp(-|x|): 1/(1+e) for x >= 0, e/(1+e) below, so that small results keep their bits.
-Expr sigmoid_formula(const Expr& argument) {
+Expr sigmoid_formula(const Expr& argument, PowerOfTwo power) {
   LetBlock b;
   const Expr x = b.bind("x", argument);
-  const Expr e = b.bind("e", exp_formula(-abs(x)));
+  const Expr e = b.bind("e", exp_formula(-abs(x), power));
   const Expr one = constant_like(x, 1);
   return b.close(select(x < constant_like(x, 0), e, one) / (one + e));
 }
 
-Expr erf_formula(const Expr& argument) {
+Expr erf_formula(const Expr& argument, PowerOfTwo power) {
   LetBlock b;
   const Expr x = b.bind("x", argument);
-  return b.close(x.dtype() == DType::f32 ? erf_f32(b, x) : erf_f64(b, x));
+  return b.close(x.dtype() == DType::f32 ? erf_f32(b, x) : erf_f64(b, x, power));
 }
 
 namespace {
@@ -309,12 +322,12 @@ Expr cos_formula(const Expr& x) { return sine(x, 1); }
 
 // exp(y log|x|) in f64, whose error of at most 2^-45 is far below an f32 ULP; then the cases of C's
 // pow.
-Expr pow_formula(const Expr& base, const Expr& exponent) {
+Expr pow_formula(const Expr& base, const Expr& exponent, PowerOfTwo power) {
   LetBlock b;
   const Expr x = b.bind("x", base), y = b.bind("y", exponent);
   const Expr magnitude = abs(x);
   const Expr xd = cast(DType::f64, magnitude), yd = cast(DType::f64, y);
-  const Expr raw = cast(DType::f32, exp_formula(yd * log_formula(xd)));
+  const Expr raw = cast(DType::f32, exp_formula(yd * log_formula(xd), power));
   const Expr zero = constant_like(x, 0), one = constant_like(x, 1);
   const Expr positive = select(magnitude == one && y == y, one, raw);
   const Expr whole = b.bind("whole", floor(y) == y);

@@ -115,8 +115,8 @@ Program vectorize_loops(const Program& program, const Target& target);
 void check_registers(const Program& program);
 
 /// Writes exp, log, tanh, ... as arithmetic on scalars and vectors alike; accuracy is stated per
-/// function.
-Program expand_math(const Program& program);
+/// function. Where the target multiplies by 2^n in one instruction, a call of ldexp stays.
+Program expand_math(const Program& program, const Target& target);
 
 /// Simplifies index and condition expressions with the ranges of the loops; substitutes loops of
 /// one iteration, drops empty loops and decided branches, takes conditions out of loops they do not

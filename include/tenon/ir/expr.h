@@ -236,6 +236,7 @@ struct Load {
 };
 
 /// Mathematical functions of one or two floats; lower/expand_math writes them as arithmetic.
+/// ldexp(x, n): x * 2^n, rounded once, for a whole float n in [-250, 250].
 enum class MathFn : uint8_t {
   exp,
   log,
@@ -253,7 +254,8 @@ enum class MathFn : uint8_t {
   cosh,
   asinh,
   acosh,
-  atanh
+  atanh,
+  ldexp
 };
 struct Call {
   MathFn fn;

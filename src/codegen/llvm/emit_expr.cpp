@@ -1,11 +1,13 @@
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "codegen/llvm/emitter.h"
 
 namespace tenon {
 namespace {
 
-// The C library's name of a function; sigmoid has none.
+// The C library's name of a function; sigmoid and ldexp have none that takes floats.
 const char* libm_name(MathFn fn) {
   switch (fn) {
     case MathFn::exp:
@@ -17,6 +19,7 @@ const char* libm_name(MathFn fn) {
     case MathFn::erf:
       return "erf";
     case MathFn::sigmoid:
+    case MathFn::ldexp:
       return nullptr;
     case MathFn::pow:
       return "pow";
@@ -55,6 +58,10 @@ llvm::Function* declare_libm(llvm::Module& module, MathFn fn, llvm::Type* type, 
   function->setWillReturn();
   function->setDoesNotAccessMemory();
   return function;
+}
+
+int lane_count(llvm::Type* vector) {
+  return static_cast<int>(llvm::cast<llvm::FixedVectorType>(vector)->getNumElements());
 }
 
 // The lane numbers first, first + 1, ...
@@ -185,6 +192,7 @@ llvm::Value* Emitter::emit_call(const Expr& e, const Call& n) {
   std::vector<llvm::Value*> args;
   for (const Expr& a : n.args) args.push_back(emit(a));
   MathFn fn = n.fn;
+  if (fn == MathFn::ldexp) return round_to(t.dtype, scale_by_power(args[0], args[1]));
   if (fn == MathFn::sigmoid) {  // 1 / (1 + exp(-x))
     fn = MathFn::exp;
     args[0] = builder_.CreateFNeg(args[0]);
@@ -206,6 +214,36 @@ llvm::Value* Emitter::emit_call(const Expr& e, const Call& n) {
     result = builder_.CreateFDiv(one, builder_.CreateFAdd(one, result));
   }
   return round_to(t.dtype, result);
+}
+
+// x * 2^n, by vscalef where the target has it: a register at a time, part of one widened.
+llvm::Value* Emitter::scale_by_power(llvm::Value* x, llvm::Value* n) {
+  llvm::Type* type = x->getType();
+  llvm::Type* element = type->getScalarType();
+  if (!target_.has_feature("avx512f")) {
+    llvm::Type* ints = type->getWithNewType(builder_.getInt32Ty());
+    return builder_.CreateIntrinsic(llvm::Intrinsic::ldexp, {type, ints},
+                                    {x, builder_.CreateFPToSI(n, ints)});
+  }
+  const bool single = element->isFloatTy(), vector = type->isVectorTy();
+  const int lanes = vector ? lane_count(type) : 1, whole = single ? 16 : 8;
+  if (!vector) x = splat(x, whole), n = splat(n, whole);
+  std::vector<llvm::Value*> parts;
+  for (int first = 0; first < lanes; first += whole) {
+    std::vector<int> piece = lane_range(first, whole);
+    for (int& lane : piece) lane = vector && lane >= lanes ? -1 : lane;
+    llvm::Constant* all =
+        llvm::Constant::getAllOnesValue(builder_.getIntNTy(static_cast<unsigned>(whole)));
+    parts.push_back(builder_.CreateIntrinsic(
+        single ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512
+               : llvm::Intrinsic::x86_avx512_mask_scalef_pd_512,
+        {},
+        {builder_.CreateShuffleVector(x, piece), builder_.CreateShuffleVector(n, piece),
+         llvm::Constant::getNullValue(wide(element, whole)), all, builder_.getInt32(4)}));
+  }
+  llvm::Value* result = llvm::concatenateVectors(builder_, parts);
+  if (!vector) return builder_.CreateExtractElement(result, uint64_t{0});
+  return lanes % whole == 0 ? result : builder_.CreateShuffleVector(result, lane_range(0, lanes));
 }
 
 // Halves are combined until one lane is left; an odd last lane joins at the end. (The reduction

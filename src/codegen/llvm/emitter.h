@@ -100,6 +100,7 @@ class Emitter {
   llvm::Value* emit_binary(const Expr& e, const Binary& n);
   llvm::Value* emit_select(const Select& n);
   llvm::Value* emit_call(const Expr& e, const Call& n);
+  llvm::Value* scale_by_power(llvm::Value* x, llvm::Value* n);
   llvm::Value* emit_let(const Let& n);
   llvm::Value* emit_vector_reduce(const VectorReduce& n);
   llvm::Value* emit_shuffle(const Shuffle& n, int lanes);

@@ -145,8 +145,8 @@ int64_t instructions(const Expr& e) {
       count += in_registers(*l->buffer) ? 0 : 1;
       return l->mask.defined();
     }
-    if (n.as<Call>())
-      count += 12 * n.lanes();
+    if (const Call* c = n.as<Call>())
+      count += c->fn == MathFn::ldexp ? 1 : 12 * n.lanes();
     else if (n.as<Binary>() || n.as<Select>() || n.as<Unary>() || n.as<Cast>())
       count += index ? 0 : 1;
     else if (n.as<Broadcast>() || n.as<Shuffle>() || n.as<IntrinsicCall>())

@@ -40,9 +40,10 @@ std::string describe(const Array& a) {
 
 /// Where a packed array is wanted, what is wrong is hardly ever one extent.
 void check_packed(const Module& module, const Parameter& p, const Array& a) {
+  if (p.layout.empty()) return;
   Shape wanted;
   for (const Extent& e : p.shape) wanted.push_back(e.value);
-  if (p.layout.empty() || a.shape() == wanted) return;
+  if (a.shape() == wanted) return;
   const std::string plain =
       p.packer ? " made of " + describe(*p.packer, p.packer->parameters[0]) : "";
   refuse(module,

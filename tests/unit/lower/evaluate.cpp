@@ -143,6 +143,16 @@ struct Evaluator {
       return fill([&](size_t k) { return rounded(a.f[k], t); }, true);
     }
     if (const auto* x = e.as<Bitcast>()) return bitcast_column(*x, t);
+    if (const auto* x = e.as<Call>(); x && x->fn == MathFn::ldexp) {
+      const Column a = (*this)(x->args[0]), n = (*this)(x->args[1]);
+      return fill(
+          [&](size_t k) {
+            return rounded(std::abs(n.f[k]) < 2000 ? std::ldexp(a.f[k], static_cast<int>(n.f[k]))
+                                                   : a.f[k] * n.f[k],
+                           t);
+          },
+          true);
+    }
     throw InternalError("evaluate: an expression it does not know");
   }
 
