@@ -107,9 +107,19 @@ bool combines_a_row(const Schedule& s, const std::string& stage, const Loop& loo
   return found;
 }
 
-/// What is left of a row's reduction is one vector or a few, combined lane with lane.
+bool is_half(const Schedule& s, const std::string& stage) {
+  for (const StagePath& path : stage_paths(s.program().body))
+    if (path.stage->name == stage)
+      return is_float(path.stage->outputs[0]->dtype) &&
+             byte_size(path.stage->outputs[0]->dtype) < 4;
+  return false;
+}
+
+/// What is left of a row's reduction is one vector or a few, combined lane with lane. Not in half
+/// precision, where another order gives quite another sum: 4096 ones are 2048 one by one.
 ///   for l: S += P(l)   ->   for l vectorize: S += P(l)
 void combine_lanes(Schedule& s, const std::string& stage) {
+  if (is_half(s, stage)) return;
   const ReductionLoops loops = reduction_loops(s.program(), stage, nullptr);
   if (loops.reduce.empty() || !combines_a_row(s, stage, loops.reduce.back())) return;
   s.try_apply(Vectorize{stage, loops.reduce.back().name, Tail::mask});
