@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/cost.h"
 #include "kernels/nests.h"
 
 namespace tenon {
@@ -65,7 +66,7 @@ std::vector<Part> parts_of(const Expr& index, const std::vector<Var>& vars) {
 /// W stored as [its part of the outer loops][that of the reduction loops, in order][lanes]; nothing
 /// when an index is none of: a loop, or two loops as outer * lanes + inner.
 std::optional<std::vector<LayoutDim>> layout_of(const Load& w, const std::vector<Var>& vars,
-                                                size_t lane, const std::vector<int64_t>& extents) {
+                                                size_t lane, const std::vector<LoopExtent>& loops) {
   std::vector<std::pair<size_t, LayoutDim>> dims;  // where it goes, what it is
   for (size_t d = 0; d < w.indices.size(); ++d) {
     const int dim = static_cast<int>(d);
@@ -78,7 +79,7 @@ std::optional<std::vector<LayoutDim>> layout_of(const Load& w, const std::vector
     } else if (parts.size() == 1 && parts[0].loop != lane) {
       dims.push_back({place(parts[0]), {dim, 1, 0}});
     } else {
-      const int64_t inner = extents[parts.back().loop];
+      const int64_t inner = loops[parts.back().loop].extent;
       if (parts.size() == 2 && parts[0].step != inner) return std::nullopt;
       dims.push_back({parts.size() == 2 ? place(parts[0]) : 0, {dim, inner, 0}});
       dims.push_back({place(parts.back()), {dim, 1, inner}});
@@ -126,22 +127,15 @@ bool assign_axes(BlockedConv& c, const Factors& f, const std::vector<Var>& vars,
 std::optional<BlockedConv> read(const StagePath& path, const Target& target) {
   const Stage& s = *path.stage;
   if (!s.combiner || s.values.size() != 1 || !combiner_op(*s.combiner)) return std::nullopt;
-  if (s.indices.size() < 2 || path.loops.size() != s.axes.size()) return std::nullopt;
+  if (s.indices.size() < 2) return std::nullopt;
   BlockedConv c;
   c.stage = s.name;
   c.output = s.outputs[0]->name;
   c.dtype = s.outputs[0]->dtype;
   const size_t spatial = s.indices.size();
-  std::vector<Var> vars;
-  std::vector<LoopExtent> loops;
-  std::vector<int64_t> extents;
-  for (size_t n = 0; n < s.axes.size(); ++n) {
-    const auto extent = as_int(s.axes[n].axis.extent);
-    if (!extent || *extent == 0) return std::nullopt;
-    vars.push_back(s.axes[n].axis.var);
-    loops.push_back({path.loops[n]->var.name(), *extent});
-    extents.push_back(*extent);
-  }
+  const auto nest = constant_nest(path);
+  if (!nest) return std::nullopt;
+  const auto& [vars, loops] = *nest;
   c.lane = loops[spatial - 1];
   const int64_t lanes = target.lanes(c.dtype);
   if (c.lane.extent % lanes != 0 || c.lane.extent > 4 * lanes) return std::nullopt;
@@ -149,7 +143,7 @@ std::optional<BlockedConv> read(const StagePath& path, const Target& target) {
   if (!f || !assign_axes(c, *f, vars, loops, spatial)) return std::nullopt;
   c.reduce.assign(loops.begin() + static_cast<std::ptrdiff_t>(spatial), loops.end());
   c.depthwise = uses(*f->x, vars[spatial - 1]);
-  const auto layout = layout_of(*f->w, vars, spatial - 1, extents);
+  const auto layout = layout_of(*f->w, vars, spatial - 1, loops);
   if (!layout) return std::nullopt;
   c.w_layout = *layout;
   c.x_buffer = f->x->buffer->name;
@@ -157,19 +151,6 @@ std::optional<BlockedConv> read(const StagePath& path, const Target& target) {
   c.x_bytes = bytes_of(f->x->buffer);
   c.w_bytes = bytes_of(f->w->buffer);
   return c;
-}
-
-int64_t extent_of(const std::optional<LoopExtent>& loop) { return loop ? loop->extent : 1; }
-
-int64_t tiles_of(const std::optional<LoopExtent>& loop, int64_t tile) {
-  return (extent_of(loop) + tile - 1) / tile;
-}
-
-/// Calls f(count, tile) for the full tiles and the rest of an extent.
-template <class F>
-void each_tile(int64_t extent, int64_t tile, F&& f) {
-  if (extent / tile > 0) f(static_cast<double>(extent / tile), tile);
-  if (extent % tile > 0) f(1.0, extent % tile);
 }
 
 int64_t points_of(const BlockedConv& c) {
@@ -196,7 +177,8 @@ double step_cycles(const BlockedConv& c, const ConvTile& t, const Target& target
   const double ends = (accumulators * 2 + 30) / points;
   // Loads and lines that arrive are in each other's way long before they are the limit.
   const double friction = 0.1 * loads + 0.3 * static_cast<double>(vectors);
-  return std::max({accumulators / 2, loads / 2, issued / 5, far ? w_bytes / 24 : 0.0, 4.0}) +
+  return std::max(
+             {accumulators / 2, loads / 2, issued / 5, far ? w_bytes / kNearBytes : 0.0, 4.0}) +
          friction + ends;
 }
 
@@ -250,15 +232,19 @@ ConvTile best_conv_tile(const BlockedConv& c, const Target& target) {
   return best;
 }
 
+int64_t span_tiles(const BlockedConv& c, const ConvTile& tile) {
+  return c.rows ? ceil_div(c.rows->extent, tile.rows)
+                : ceil_div(extent_of(c.columns), tile.columns);
+}
+
 int64_t best_span(const BlockedConv& c, const ConvTile& tile, const Target& target) {
-  const int64_t all = c.rows ? tiles_of(c.rows, tile.rows) : tiles_of(c.columns, tile.columns);
-  const int64_t half = target.l2_bytes / 2;
+  const int64_t all = span_tiles(c, tile), half = target.l2_bytes / 2;
   if (c.depthwise) return all;
   if (c.w_bytes <= half && balance(all, target.cores) > 0.9) return 1;
   if (c.x_bytes <= half) return all;
   // Even parts, so that they are shared out evenly as well.
-  const int64_t parts = (c.x_bytes + half - 1) / half, cores = target.cores;
-  return std::max<int64_t>(1, all / ((parts + cores - 1) / cores * cores));
+  const int64_t parts = ceil_div(c.x_bytes, half), cores = target.cores;
+  return std::max<int64_t>(1, all / (ceil_div(parts, cores) * cores));
 }
 
 }  // namespace tenon

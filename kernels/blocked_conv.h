@@ -45,11 +45,14 @@ int64_t conv_registers_free(const Target& target);
 
 /// Estimated cycles of the convolution: per step of the sum a tile takes the longest of its
 /// multiply-adds and its loads (two a cycle each), its instructions (five a cycle), W from the
-/// second cache (24 bytes a cycle) and the latency of an accumulator (four), and a little for each
+/// second cache and the latency of an accumulator (four), and a little for each
 /// load; tiles at the ends count as the smaller ones they are.
 double conv_cycles(const BlockedConv& c, const ConvTile& tile, const Target& target);
 /// The tile of least estimated cycles that fits the registers.
 ConvTile best_conv_tile(const BlockedConv& c, const Target& target);
+
+/// Row tiles (column tiles, where there are no rows) of the image.
+int64_t span_tiles(const BlockedConv& c, const ConvTile& tile);
 
 /// How many row tiles (column tiles, where there are no rows) run over one group of channel blocks
 /// before the next: 1 where all of W stays in the second cache, so that X is read once; else as

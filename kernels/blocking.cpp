@@ -4,15 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/cost.h"
+
 namespace tenon {
 namespace {
 
-// Bytes a cycle that one core gets from beyond its second cache where it reads lines in order, from
-// the second cache in order, and from it in pieces of rows, which no prefetcher foresees.
-constexpr double kFarBytes = 7, kNearBytes = 24, kPieceBytes = 14;
-/// From beyond the second cache where the prefetchers follow none of the many rows, and from the
-/// second cache where all rows fall into the same sets of the first.
-constexpr double kMissBytes = 4.5, kConflictBytes = 9;
 /// Cycles to copy a line into a panel, beside reading it.
 constexpr double kCopyCycles = 8;
 /// Bytes of a row that could be read in the time it takes the prefetchers to notice a new one.
@@ -23,8 +19,6 @@ constexpr double kPage = 4096;
 /// Cycles to hand work to the other cores and to wait for them.
 constexpr double kForkCycles = 4000;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 struct Sizes {
   double batch = 1;
   int64_t m = 1, n = 1, k = 1, lanes = 1, bytes = 4;
@@ -33,7 +27,7 @@ struct Sizes {
 Sizes sizes_of(const Contraction& c, const Target& target) {
   Sizes s;
   for (const LoopExtent& b : c.batch) s.batch *= static_cast<double>(b.extent);
-  s.m = c.rows ? c.rows->extent : 1;
+  s.m = extent_of(c.rows);
   s.n = c.vector.extent;
   s.k = c.reduce[0].extent;
   s.lanes = target.lanes(c.dtype);
@@ -57,12 +51,6 @@ Cut cut(const Sizes& s, const Blocking& b) {
   c.k_blocks = ceil_div(s.k, c.k_block);
   c.piece = ceil_div(ceil_div(s.m, b.row_pieces), b.tile.rows) * b.tile.rows;
   return c;
-}
-
-template <class F>
-void each_tile(int64_t extent, int64_t tile, F&& f) {
-  if (extent / tile > 0) f(static_cast<double>(extent / tile), tile);
-  if (extent % tile > 0) f(1.0, extent % tile);
 }
 
 /// How the vectors of X reach the registers.

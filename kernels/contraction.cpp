@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "kernels/cost.h"
+
 namespace tenon {
 namespace {
 
@@ -99,20 +101,15 @@ void assign_parts(Contraction& c, const std::vector<Var>& vars,
 std::optional<Contraction> read_contraction(const StagePath& path) {
   const Stage& s = *path.stage;
   if (!s.combiner || s.values.size() != 1 || !combiner_op(*s.combiner)) return std::nullopt;
-  if (s.indices.empty() || path.loops.size() != s.axes.size()) return std::nullopt;
+  if (s.indices.empty()) return std::nullopt;
   Contraction c;
   c.stage = s.name;
   c.output = s.outputs[0]->name;
   c.dtype = s.outputs[0]->dtype;
   const size_t spatial = s.indices.size();
-  std::vector<Var> vars;
-  std::vector<LoopExtent> loops;
-  for (size_t n = 0; n < s.axes.size(); ++n) {
-    const auto extent = as_int(s.axes[n].axis.extent);
-    if (!extent || *extent == 0) return std::nullopt;
-    vars.push_back(s.axes[n].axis.var);
-    loops.push_back({path.loops[n]->var.name(), *extent});
-  }
+  const auto nest = constant_nest(path);
+  if (!nest) return std::nullopt;
+  const auto& [vars, loops] = *nest;
   const auto product = factors(s, vars[spatial - 1]);
   if (!product) return std::nullopt;
   c.vector = loops[spatial - 1];
@@ -120,13 +117,6 @@ std::optional<Contraction> read_contraction(const StagePath& path) {
   assign_parts(c, vars, loops, spatial, product->first, product->second);
   c.reduce.assign(loops.begin() + static_cast<std::ptrdiff_t>(spatial), loops.end());
   return c;
-}
-
-/// Calls f(count, tile) for the full tiles and the rest of an extent.
-template <class F>
-void each_tile(int64_t extent, int64_t tile, F&& f) {
-  if (extent / tile > 0) f(static_cast<double>(extent / tile), tile);
-  if (extent % tile > 0) f(1.0, extent % tile);
 }
 
 /// Rows of W that may be read side by side: more streams than this outrun the prefetchers, and rows
@@ -138,6 +128,25 @@ int64_t most_streams(const Contraction& c) {
 }
 
 }  // namespace
+
+std::optional<ConstantNest> constant_nest(const StagePath& path) {
+  const Stage& s = *path.stage;
+  if (path.loops.size() != s.axes.size()) return std::nullopt;
+  ConstantNest nest;
+  for (size_t n = 0; n < s.axes.size(); ++n) {
+    const auto extent = as_int(s.axes[n].axis.extent);
+    if (!extent || *extent == 0) return std::nullopt;
+    nest.vars.push_back(s.axes[n].axis.var);
+    nest.loops.push_back({path.loops[n]->var.name(), *extent});
+  }
+  return nest;
+}
+
+bool is_constant(const Program& program, const std::string& buffer) {
+  return std::any_of(program.params.begin(), program.params.end(), [&](const Param& p) {
+    return p.buffer->name == buffer && p.role == ParamRole::constant;
+  });
+}
 
 int64_t step_along(const Expr& e, const Var& v) {
   if (const VarRef* r = e.as<VarRef>()) return r->var.same_as(v) ? 1 : 0;
@@ -171,16 +180,16 @@ double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target&
   double points = 1;
   for (const LoopExtent& k : c.reduce) points *= static_cast<double>(k.extent);
   double total = 0;
-  each_tile(c.rows ? c.rows->extent : 1, tile.rows, [&](double row_tiles, int64_t rows) {
-    each_tile(c.extra ? c.extra->extent : 1, tile.extra, [&](double extra_tiles, int64_t extra) {
+  each_tile(extent_of(c.rows), tile.rows, [&](double row_tiles, int64_t rows) {
+    each_tile(extent_of(c.extra), tile.extra, [&](double extra_tiles, int64_t extra) {
       each_tile(c.vector.extent, tile.vectors * lanes, [&](double tiles, int64_t width) {
-        const int64_t vectors = (width + lanes - 1) / lanes;
+        const int64_t vectors = ceil_div(width, lanes);
         const double fma = static_cast<double>(rows * extra * vectors) / 2;
         const double loads = static_cast<double>(rows + extra * vectors) / 2;
-        // Beyond half of the first cache, X comes from the second one at about 24 bytes a cycle.
+        // Beyond half of the first cache, X comes from the second one.
         const double x_bytes = static_cast<double>(extra * vectors * target.vector_bits / 8);
         const bool far = points * x_bytes > static_cast<double>(target.l1d_bytes) / 2;
-        const double stream = far ? x_bytes / 24 : 0;
+        const double stream = far ? x_bytes / kNearBytes : 0;
         // Start and store of the accumulators, spread over the steps.
         const double ends = (static_cast<double>(rows * extra * vectors) * 2 + 12) / points;
         total += row_tiles * extra_tiles * tiles *
@@ -193,7 +202,7 @@ double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target&
 
 RegisterTile best_tile(const Contraction& c, const Target& target) {
   const int64_t lanes = target.lanes(c.dtype),
-                most_vectors = std::min<int64_t>((c.vector.extent + lanes - 1) / lanes, 16);
+                most_vectors = std::min<int64_t>(ceil_div(c.vector.extent, lanes), 16);
   const int64_t row_limit =
       c.rows ? (c.rows_group > 0 ? std::min(c.rows_group, c.rows->extent) : c.rows->extent) : 1;
   RegisterTile best;

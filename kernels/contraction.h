@@ -1,5 +1,6 @@
 #pragma once
 #include <tenon/ir/program.h>
+#include <tenon/ir/visit.h>
 #include <tenon/target/target.h>
 
 #include <optional>
@@ -13,6 +14,21 @@ struct LoopExtent {
   std::string loop;
   int64_t extent = 0;
 };
+
+/// 1 where there is no such loop.
+inline int64_t extent_of(const std::optional<LoopExtent>& loop) { return loop ? loop->extent : 1; }
+
+/// The axes of an unscheduled stage and their loops, in the order they are written.
+struct ConstantNest {
+  std::vector<Var> vars;
+  std::vector<LoopExtent> loops;
+};
+
+/// Nothing where the stage has other loops than its axes, or an extent is symbolic or 0.
+std::optional<ConstantNest> constant_nest(const StagePath& path);
+
+/// Is it a parameter that the program declares constant, and so may be packed ahead of time?
+bool is_constant(const Program& program, const std::string& buffer);
 
 /// A reduction whose last spatial axis can become vectors, and the part that each loop plays.
 /// Matrix products and convolutions are sums of products X * W, X being the factor that moves with

@@ -21,14 +21,6 @@ struct ConvChoice {
   int64_t ahead = 0;   // X is prefetched so many blocks of input channels ahead
 };
 
-int64_t extent_of(const std::optional<LoopExtent>& loop) { return loop ? loop->extent : 1; }
-
-int64_t span_tiles(const BlockedConv& c, const ConvTile& tile) {
-  const int64_t extent = extent_of(c.rows ? c.rows : c.columns);
-  const int64_t step = c.rows ? tile.rows : tile.columns;
-  return (extent + step - 1) / step;
-}
-
 /// The steps of the innermost reduction loops that are written out: whole loops (depthwise: all
 /// taps) while the code stays small.
 int64_t best_unroll(const BlockedConv& c, const ConvTile& tile) {
@@ -140,12 +132,6 @@ ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice
   anchor.reorder(order);
   t.unrolled.insert(t.unrolled.end(), inner.begin(), inner.end());
   return t;
-}
-
-bool is_constant(const Program& program, const std::string& buffer) {
-  return std::any_of(program.params.begin(), program.params.end(), [&](const Param& p) {
-    return p.buffer->name == buffer && p.role == ParamRole::constant;
-  });
 }
 
 /// Rows outside of the image: a branch for each row of the kernel instead of three copies of the

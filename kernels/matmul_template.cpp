@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/blocking.h"
+#include "kernels/cost.h"
 #include "kernels/nests.h"
 #include "kernels/register_sum.h"
 #include "kernels/templates.h"
@@ -11,22 +12,15 @@
 namespace tenon {
 namespace {
 
-bool is_constant(const Program& program, const std::string& buffer) {
-  return std::any_of(program.params.begin(), program.params.end(), [&](const Param& p) {
-    return p.buffer->name == buffer && p.role == ParamRole::constant;
-  });
-}
-
-int64_t row_count(const Contraction& c) { return c.rows ? c.rows->extent : 1; }
-
 Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& knobs) {
   const Blocking best = best_blocking(c, target, ahead);
-  const int64_t width = (c.vector.extent + target.lanes(c.dtype) - 1) / target.lanes(c.dtype);
+  const int64_t width = ceil_div(c.vector.extent, target.lanes(c.dtype));
   Blocking b;
-  b.tile.rows = knobs.pick(
-      "rows",
-      ladder(row_count(c), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24}, best.tile.rows),
-      best.tile.rows);
+  b.tile.rows =
+      knobs.pick("rows",
+                 ladder(extent_of(c.rows), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24},
+                        best.tile.rows),
+                 best.tile.rows);
   b.tile.vectors = knobs.pick(
       "vectors", ladder(width, {1, 2, 3, 4, 5, 6, 8, 12}, best.tile.vectors), best.tile.vectors);
   b.k_block = knobs.pick(
@@ -35,8 +29,8 @@ Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& k
       best.k_block);
   b.panels =
       knobs.pick("panels", ladder(width, {0, 1, 2, 4, 6, 8, 12, 16, 32}, best.panels), best.panels);
-  b.row_pieces = knobs.pick("row_pieces", ladder(row_count(c), {1, 2, 4, 8, 16}, best.row_pieces),
-                            best.row_pieces);
+  b.row_pieces = knobs.pick(
+      "row_pieces", ladder(extent_of(c.rows), {1, 2, 4, 8, 16}, best.row_pieces), best.row_pieces);
   b.packed = !ahead && knobs.flag("pack", best.packed);
   const int64_t free = registers_free(target);
   knobs.require(
@@ -66,8 +60,8 @@ BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b) {
   if (c.rows) {
     Loop rows{c.stage, c.rows->loop};
     if (b.row_pieces > 1) {
-      const int64_t tiles = (c.rows->extent + b.tile.rows - 1) / b.tile.rows,
-                    piece = (tiles + b.row_pieces - 1) / b.row_pieces * b.tile.rows;
+      const int64_t tiles = ceil_div(c.rows->extent, b.tile.rows),
+                    piece = ceil_div(tiles, b.row_pieces) * b.tile.rows;
       const auto [o, i] = anchor.split(rows, piece);
       l.shared.push_back(o);
       rows = i;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "kernels/contraction.h"
+#include "kernels/cost.h"
 #include "kernels/nests.h"
 #include "kernels/register_sum.h"
 #include "kernels/templates.h"
@@ -43,7 +44,7 @@ int64_t taps(const Contraction& c) {
 
 TileChoice choose(const Contraction& c, const Target& target, Knobs& knobs) {
   const RegisterTile best = best_tile(c, target);
-  const int64_t lanes = target.lanes(c.dtype), width = (c.vector.extent + lanes - 1) / lanes;
+  const int64_t lanes = target.lanes(c.dtype), width = ceil_div(c.vector.extent, lanes);
   const int64_t most_rows =
       c.rows ? std::min<int64_t>(c.rows_group > 0 ? c.rows_group : c.rows->extent, 30) : 1;
   TileChoice choice;
@@ -144,13 +145,11 @@ void inline_before_producers(Schedule& s, const std::string& anchor) {
 bool rows_should_be_parallel(const Contraction& c, const TileChoice& choice, const Target& target) {
   if (!c.rows) return false;
   const int64_t lanes = target.lanes(c.dtype), width = choice.tile.vectors * lanes;
-  const auto tiles = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; };
-  const double others =
-      points(c.batch) * points(c.outer) *
-      static_cast<double>((c.extra ? tiles(c.extra->extent, choice.tile.extra) : 1) *
-                          tiles(c.vector.extent, width));
+  const double others = points(c.batch) * points(c.outer) *
+                        static_cast<double>(ceil_div(extent_of(c.extra), choice.tile.extra) *
+                                            ceil_div(c.vector.extent, width));
   return balance(static_cast<int64_t>(others), target.cores) + 0.05 <
-         balance(tiles(c.rows->extent, choice.tile.rows), target.cores);
+         balance(ceil_div(c.rows->extent, choice.tile.rows), target.cores);
 }
 
 /// The part of X under one loop over vector tiles as a copy of its own, in the order the tile reads

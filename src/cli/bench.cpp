@@ -25,10 +25,7 @@ void print_rows(const std::vector<BenchRow>& rows, bool json) {
 }
 
 void run_bench(const BenchCommand& command) {
-  RecordPlaces places;
-  places.log = command.log;
-  const RecordStore store(places);
-  print_warnings(store.warnings());
+  const RecordStore store = open_store(command);
   BenchOptions options;
   options.threads = command.parsed_threads();
   options.rounds = command.rounds;

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <tenon/graph/network.h>
+#include <tenon/records/lookup.h>
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
@@ -83,6 +84,14 @@ bool is_model(const std::vector<std::string>& subject) {
 
 void print_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) fmt::print(stderr, "tenon: warning: {}\n", warning);
+}
+
+RecordStore open_store(const CommandOptions& options) {
+  RecordPlaces places;
+  places.log = options.log;
+  RecordStore store(places);
+  print_warnings(store.warnings());
+  return store;
 }
 
 NetworkOptions network_options(const CommandOptions& options) {

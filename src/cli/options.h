@@ -8,7 +8,8 @@
 
 namespace tenon {
 struct NetworkOptions;
-}
+class RecordStore;
+}  // namespace tenon
 
 namespace CLI {
 class App;
@@ -45,6 +46,9 @@ bool is_model(const std::vector<std::string>& subject);
 
 /// On stderr, one line each.
 void print_warnings(const std::vector<std::string>& warnings);
+
+/// The records a verb may choose from, --log first; warns of what it cannot read.
+RecordStore open_store(const CommandOptions& options);
 
 NetworkOptions network_options(const CommandOptions& options);
 

@@ -103,14 +103,6 @@ std::string schedules_text(const Network& network) {
   return fmt::format("schedules of {} kernels: {}", network.kernels().size(), join(parts));
 }
 
-RecordStore store_of(const RunCommand& command) {
-  RecordPlaces places;
-  places.log = command.log;
-  RecordStore store(places);
-  print_warnings(store.warnings());
-  return store;
-}
-
 // JSON has no NaN.
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
@@ -162,7 +154,7 @@ void run_network(const RunCommand& command) {
   Network network = Network::load(command.subject[0], options);
   network.check_inputs(inputs);
   check_outputs(command, network.outputs());
-  network.select(store_of(command), check_adapted(options.threads));
+  network.select(open_store(command), check_adapted(options.threads));
   ProgressLine progress("compiling: kernel", command.quiet);
   network.compile(progress.callback());
   if (!command.quiet) fmt::print(stderr, "tenon: {}\n", schedules_text(network));
@@ -204,7 +196,7 @@ void run_by_name(const RunCommand& command) {
   const std::map<std::string, Array> inputs = read_inputs(command);
   const RunOptions options{command.parsed_threads(), command.seed.value_or(0), command.check};
   const NamedTrace schedule =
-      default_and_best(call.task, store_of(command), options.threads).back();
+      default_and_best(call.task, open_store(command), options.threads).back();
   const OperatorRun run = run_operator(call, schedule, inputs, options);
   if (!command.quiet) print_call(call, schedule, run, options.seed);
   if (run.check == CheckResult::failed) {

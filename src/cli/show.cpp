@@ -68,14 +68,6 @@ void show_record(const ShowCommand& command) {
   show_schedule(command, task, trace_from_json(record.trace));
 }
 
-RecordStore store_of(const ShowCommand& command) {
-  RecordPlaces places;
-  places.log = command.log;
-  RecordStore store(places);
-  print_warnings(store.warnings());
-  return store;
-}
-
 void show_network(const ShowCommand& command) {
   const NetworkOptions options = network_options(command);
   Network network = Network::load(command.subject[0], options);
@@ -83,7 +75,7 @@ void show_network(const ShowCommand& command) {
     fmt::print("{}", network.dot());
     return;
   }
-  network.select(store_of(command), check_adapted(command.parsed_threads()));
+  network.select(open_store(command), check_adapted(command.parsed_threads()));
   for (const GroupKernel& kernel : network.kernels()) {
     fmt::print("{}: {} x, {}, {:.3f} MFLOP, nodes {}\n", kernel.name, kernel.uses, kernel.schedule,
                kernel.task.flops * 1e-6, join(kernel.nodes));
@@ -103,7 +95,7 @@ void run_show(const ShowCommand& command) {
   refuse_network_options(command);
   const Task task = operator_task(command.subject, command.parsed_target());
   const NamedTrace chosen =
-      default_and_best(task, store_of(command), command.parsed_threads()).back();
+      default_and_best(task, open_store(command), command.parsed_threads()).back();
   fmt::print("{} {}: {}\n", task.name, task.args, chosen.schedule);
   show_schedule(command, task, chosen.trace);
 }
