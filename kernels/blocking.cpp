@@ -11,6 +11,8 @@ namespace {
 
 /// Cycles to copy a line into a panel, beside reading it.
 constexpr double kCopyCycles = 8;
+/// Cycles to ask for a line of the next panel.
+constexpr double kFetchCycles = 1.5;
 /// Bytes of a row that could be read in the time it takes the prefetchers to notice a new one.
 constexpr double kNoticeBytes = 512;
 /// Pages that may be open at once before translations fall out of the first TLB.
@@ -72,9 +74,11 @@ double end_cycles(double accumulators, bool partial) {
   return accumulators * (partial ? 1.5 : 1.0) + 20;
 }
 
-Stream stream_of_x(const Sizes& s, const Cut& c, const Target& target, bool in_panels) {
+Stream stream_of_x(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
+                   bool in_panels) {
   const double vector_bytes = target.vector_bits / 8.0;
-  const double block = static_cast<double>(c.k_block * c.panels * c.width * s.bytes);
+  const double block =
+      static_cast<double>(c.k_block * (b.panels_outside ? 1 : c.panels) * c.width * s.bytes);
   const bool pieces = !in_panels && c.width < s.n;
   const bool aligned = in_panels || s.n * s.bytes % (target.vector_bits / 8) == 0;
   Stream x{0.5, aligned ? 1.0 : 2.0};
@@ -86,7 +90,7 @@ Stream stream_of_x(const Sizes& s, const Cut& c, const Target& target, bool in_p
 
 double compute_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
                       bool in_panels) {
-  const Stream x = stream_of_x(s, c, target, in_panels);
+  const Stream x = stream_of_x(s, b, c, target, in_panels);
   double total = 0;
   each_tile(s.m, b.tile.rows, [&](double row_tiles, int64_t rows) {
     each_tile(s.n, c.width, [&](double tiles, int64_t width) {
@@ -128,10 +132,14 @@ double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l
   return static_cast<double>(b.row_pieces) * cycles;
 }
 
-/// Panels that were made ahead are read in order, once a piece of rows; half of it hides behind the
-/// work.
-double ahead_cycles(const Sizes& s, const Blocking& b) {
-  return 0.5 * static_cast<double>(b.row_pieces * s.k * s.n * s.bytes) / kFarBytes;
+/// Panels that were made ahead are read in order, once a piece of rows: the first row tile waits
+/// for them, unless the next panel is fetched during the work on this one.
+double ahead_cycles(const Sizes& s, const Blocking& b, const Cut& c) {
+  const double bytes = static_cast<double>(b.row_pieces * s.k * s.n * s.bytes);
+  if (!b.panels_outside) return bytes / kFarBytes;
+  const double work = static_cast<double>(c.piece * c.width / s.lanes) / 2;  // a step of a panel
+  const double fetch = static_cast<double>(c.width * s.bytes) / kFarBytes;
+  return bytes / 64 * kFetchCycles + std::max(0.0, 1 - 0.5 * work / fetch) * bytes / kFarBytes;
 }
 
 /// X copied once a piece of rows: it is read in order and written to the second cache; elements
@@ -144,8 +152,16 @@ double packing_cycles(const Contraction& c, const Sizes& s, const Blocking& b, c
 }
 
 /// What W and the partial results cost beyond the second cache; half of it hides behind the work.
-double traffic_cycles(const Sizes& s, const Cut& c, double l2) {
+double traffic_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2) {
   const double w = static_cast<double>(s.m * s.k * s.bytes);
+  if (b.panels_outside) {
+    // W passes by once a panel; what does not stay in the second cache beside two panels comes from
+    // beyond it, steadily enough for the prefetchers to hide more than half.
+    const double near = static_cast<double>((c.piece + 2 * c.width) * c.k_block * s.bytes);
+    const double missing = std::clamp((near - l2) / (2 * l2), 0.0, 1.0);
+    const double results = static_cast<double>((c.k_blocks - 1) * s.m * s.n * s.bytes);
+    return (missing * 0.4 * static_cast<double>(c.tiles) * w + results) / kFarBytes;
+  }
   const double part = static_cast<double>(c.piece * s.bytes) *
                       static_cast<double>(std::min(s.n, c.panels * c.width));
   const double results = static_cast<double>(s.m * s.n * s.bytes);
@@ -198,6 +214,34 @@ std::vector<RegisterTile> good_tiles(const Sizes& s, const Target& target, bool 
   return out;
 }
 
+/// Two whole panels leave a third of the second cache, and the steps are many enough that the first
+/// panel of a block, which nobody fetched, does not count.
+bool panel_fits(const Sizes& s, const RegisterTile& tile, int64_t k_block, const Target& target) {
+  const int64_t steps = k_block > 0 ? k_block : s.k;
+  return s.m > 2 * tile.rows && s.k >= 64 && (k_block == 0 || k_block > 512) &&
+         2 * steps * tile.vectors * s.lanes * s.bytes <= target.l2_bytes / 3 * 2;
+}
+
+/// Pieces of the rows: for the threads, or so that the part of W stays in the second cache beside
+/// two panels.
+std::vector<int64_t> piece_counts(const Sizes& s, const RegisterTile& tile, int64_t k_block,
+                                  bool panels_outside, const Target& target) {
+  std::vector<int64_t> out = {1};
+  const auto add = [&](int64_t n) {
+    if (n > 1 && std::find(out.begin(), out.end(), n) == out.end()) out.push_back(n);
+  };
+  add(target.cores);
+  if (!panels_outside) return out;
+  for (int64_t cache : {target.l2_bytes / 2, target.l2_bytes / 4 * 3}) {
+    const int64_t rows = cache / ((k_block > 0 ? k_block : s.k) * s.bytes);
+    const int64_t fit = rows - 2 * tile.vectors * s.lanes;
+    if (fit < tile.rows) continue;
+    add(ceil_div(s.m, fit));
+    add(ceil_div(ceil_div(s.m, fit), target.cores) * target.cores);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool is_matrix_product(const Contraction& c) {
@@ -212,10 +256,11 @@ double blocked_cycles(const Contraction& c, const Blocking& b, const Target& tar
   const Cut parts = cut(s, b);
   const double l2 = static_cast<double>(target.l2_bytes) / 2;
   double total = compute_cycles(s, b, parts, target, ahead || b.packed);
-  total += s.batch * (ahead      ? ahead_cycles(s, b)
+  total += s.batch * (ahead      ? ahead_cycles(s, b, parts)
                       : b.packed ? packing_cycles(c, s, b, parts)
                                  : unpacked_cycles(s, b, parts, l2));
-  total += s.batch * (traffic_cycles(s, parts, l2) + reread_cycles(s, b, parts, l2));
+  total += s.batch * traffic_cycles(s, b, parts, l2);
+  if (!b.panels_outside) total += s.batch * reread_cycles(s, b, parts, l2);
   const double pieces = s.batch * static_cast<double>(b.row_pieces * parts.blocks);
   const double cores = std::min<double>(target.cores, pieces);
   if (cores <= 1) return total;
@@ -229,20 +274,23 @@ Blocking best_blocking(const Contraction& c, const Target& target, bool ahead) {
   const Sizes s = sizes_of(c, target);
   Blocking best;
   double least = -1;
+  const auto consider = [&](const Blocking& b) {
+    const double cycles = blocked_cycles(c, b, target, ahead);
+    if (least >= 0 && cycles >= least * 0.999) return;
+    least = cycles;
+    best = b;
+  };
   for (bool packed : {false, true}) {
     if (ahead && packed) continue;
     for (const RegisterTile& tile : good_tiles(s, target, ahead || packed)) {
       if (!packed && !ahead && !c.x_contiguous && s.m > 2 * tile.rows) continue;
       for (int64_t k_block : k_blocks(s.k))
-        for (int64_t panels : panel_counts(s, tile, k_block, target))
-          for (int64_t pieces : {int64_t{1}, static_cast<int64_t>(target.cores)}) {
-            const Blocking b{tile, k_block, panels, pieces, packed};
-            const double cycles = blocked_cycles(c, b, target, ahead);
-            if (least < 0 || cycles < least * 0.999) {
-              least = cycles;
-              best = b;
-            }
-          }
+        for (bool outside : {false, true}) {
+          if (outside && !(ahead && panel_fits(s, tile, k_block, target))) continue;
+          for (int64_t panels : panel_counts(s, tile, k_block, target))
+            for (int64_t pieces : piece_counts(s, tile, k_block, outside, target))
+              consider({tile, k_block, panels, pieces, packed, outside});
+        }
     }
   }
   return best;

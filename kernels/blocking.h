@@ -9,12 +9,19 @@ namespace tenon {
 ///       tiles of rows        -> rows x k_block of W stay in the first cache
 ///         tiles of columns   -> a panel of X streams from the second cache
 ///           k_block steps on a register tile
+/// or, with panels outside, where X comes packed:
+///   pieces of the rows, blocks of X's columns (shared by the threads)
+///     tiles of columns       -> a panel of X stays in the second cache; the next is fetched
+///     meanwhile
+///       tiles of rows        -> W streams from the second cache
+///         all steps on a register tile
 struct Blocking {
   RegisterTile tile;
   int64_t k_block = 0;     ///< steps before C is put back; 0: all
   int64_t panels = 0;      ///< column tiles in a block of X; 0: all
   int64_t row_pieces = 1;  ///< pieces of the rows that run in parallel
   bool packed = false;     ///< the block of X is copied, tile by tile
+  bool panels_outside = false;
   bool operator==(const Blocking&) const = default;
 };
 

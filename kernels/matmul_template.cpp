@@ -12,6 +12,9 @@
 namespace tenon {
 namespace {
 
+/// Steps between two lines of the next panel that are asked for.
+constexpr int64_t kFetchSteps = 4;
+
 Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& knobs) {
   const Blocking best = best_blocking(c, target, ahead);
   const int64_t width = ceil_div(c.vector.extent, target.lanes(c.dtype));
@@ -32,6 +35,7 @@ Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& k
   b.row_pieces = knobs.pick(
       "row_pieces", ladder(extent_of(c.rows), {1, 2, 4, 8, 16}, best.row_pieces), best.row_pieces);
   b.packed = !ahead && knobs.flag("pack", best.packed);
+  b.panels_outside = ahead && knobs.flag("panels_outside", best.panels_outside);
   const int64_t free = registers_free(target);
   knobs.require(
       [free](const Point& p) {
@@ -46,6 +50,7 @@ struct BlockedLoops {
   std::vector<Loop> shared;  // batch, pieces of rows, blocks of columns
   Loop block;                // one block of X stays the same inside it; no name: all of X does
   Loop tile;                 // the tile's loop
+  Loop panel, k;             // over panels of X, and over k
   Loop rows, vector;         // inside the tile; no name: no rows
 };
 
@@ -84,10 +89,12 @@ BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b) {
     k = i;
   }
   const auto [column_tile, lane] = anchor.split(columns, width);
-  l.tile = column_tile;
+  l.panel = column_tile;
+  l.k = k;
+  l.tile = b.panels_outside && c.rows ? row_tiles : column_tile;
   l.vector = lane;
-  if (c.rows) order.push_back(row_tiles);
-  order.insert(order.end(), {column_tile, k});
+  if (c.rows) order.push_back(b.panels_outside ? column_tile : row_tiles);
+  order.insert(order.end(), {l.tile, k});
   if (c.rows) order.push_back(l.rows);
   order.push_back(lane);
   anchor.reorder(order);
@@ -123,6 +130,13 @@ std::string pack_block(Schedule& s, const Contraction& c, const BlockedLoops& l,
   return copy;
 }
 
+/// Asks for the next panel of X little by little while the rows pass over this one.
+void fetch_next_panel(Schedule& s, const Contraction& c, const BlockedLoops& l) {
+  const auto [o, i] = s[c.stage].split(l.k, kFetchSteps);
+  s[c.stage].unroll(i);
+  s.try_apply(Prefetch{c.stage, c.x_buffer, l.panel.name, 1, o.name});
+}
+
 }  // namespace
 
 void matmul_template(Schedule& s, Knobs& knobs) {
@@ -151,6 +165,7 @@ void matmul_template(Schedule& s, Knobs& knobs) {
     in_tile = place_sum(s, anchor, c->output, l.tile, done);
   }
   if (b.packed) done.push_back(pack_block(s, *c, l, width));
+  if (b.panels_outside) fetch_next_panel(s, *c, l);
   if (c->rows) s[anchor].unroll(l.rows);
   s[anchor].vectorize(l.vector, {Tail::mask});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], l.tile);

@@ -117,7 +117,9 @@ TENON_RULE(prefetch_missing, usage, "prefetch", "the buffer exists outside the l
 TENON_RULE(prefetch_unread, usage, "prefetch", "a stage under the loop reads the buffer")
 TENON_RULE(prefetch_still, usage, "prefetch", "the box moves with the loop")
 TENON_RULE(prefetch_unbounded, usage, "prefetch", "the box has constant extents")
-TENON_RULE(prefetch_limit, usage, "prefetch", "at most 256 cache lines an iteration")
+TENON_RULE(prefetch_limit, usage, "prefetch", "at most 256 cache lines at once")
+TENON_RULE(prefetch_over, usage, "prefetch",
+           "the lines are shared out over a loop inside, of constant extent")
 TENON_RULE(double_buffer_place, legality, "double_buffer", "the loop's body allocates the buffer")
 TENON_RULE(double_buffer_register, usage, "double_buffer", "the buffer is in memory")
 TENON_RULE(double_buffer_serial, legality, "double_buffer", "the loop is serial")

@@ -28,7 +28,9 @@ LoopBox box_under(const StagePath& path, size_t at, const Buffer& buffer) {
   return builder.finish();
 }
 
-void check_box(const LoopBox& box, const Buffer& buffer, const For& loop, const std::string& mark) {
+/// `times`: how many iterations share the lines of the box.
+void check_box(const LoopBox& box, const Buffer& buffer, const For& loop, int64_t times,
+               const std::string& mark) {
   const size_t innermost =
       buffer->layout.empty() ? box.dims.size() - 1 : static_cast<size_t>(buffer->layout.back().dim);
   bool moves = false;
@@ -51,17 +53,41 @@ void check_box(const LoopBox& box, const Buffer& buffer, const For& loop, const 
                        "known: there is nothing to fetch ahead",
                        loop.var.name(), buffer->name),
            "choose a loop that its indices depend on", mark);
+  lines = (lines + times - 1) / times;
   if (lines > kMaxLines)
     refuse(Rule::prefetch_limit,
-           fmt::format("one iteration of \"{}\" touches {} cache lines of {} or more; the limit "
+           fmt::format("one iteration of \"{}\" touches {} cache lines of {} or more{}; the limit "
                        "is {}",
-                       loop.var.name(), lines, buffer->name, kMaxLines),
+                       loop.var.name(), lines, buffer->name,
+                       times > 1 ? " for each that shares them out" : "", kMaxLines),
            "choose a loop inside", mark);
+}
+
+/// How often `over` runs in one iteration of path.loops[at].
+int64_t times_inside(const StagePath& path, size_t at, size_t over) {
+  if (over <= at)
+    refuse(Rule::prefetch_over,
+           fmt::format("loop \"{}\" is not inside loop \"{}\": it cannot share out its lines",
+                       path.loops[over]->var.name(), path.loops[at]->var.name()),
+           "choose a loop inside", full_name(path, over));
+  int64_t times = 1;
+  for (size_t n = at + 1; n <= over; ++n) {
+    const std::optional<int64_t> extent = extent_of(*path.loops[n]);
+    if (!extent)
+      refuse(Rule::prefetch_over,
+             fmt::format("how often loop \"{}\" runs is not known before the call: its iterations "
+                         "share out no lines",
+                         path.loops[n]->var.name()),
+             "choose another loop", full_name(path, n));
+    times = std::min(times * std::max<int64_t>(*extent, 1), kManyLines);
+  }
+  return times;
 }
 
 }  // namespace
 
 /// for k in 0..n: S reads B(k, ..)   ->   for k in 0..n  prefetch(B)=4: S reads B(k, ..)
+/// and, with `over` = i, inside of it       for i in 0..m  prefetch_part(B)=1
 Program Prefetch::apply(const Program& program, const Target&) const {
   const StagePath path = find_stage(program, stage);
   const size_t at = find_loop(path, loop);
@@ -71,7 +97,9 @@ Program Prefetch::apply(const Program& program, const Target&) const {
     refuse(Rule::prefetch_distance,
            fmt::format("the distance is {}; it is from 1 to {} iterations", distance, kMaxDistance),
            {}, mark);
-  for (size_t n = 0; n <= at; ++n)
+  const size_t asks = over.empty() ? at : find_loop(path, over);
+  const int64_t times = over.empty() ? 1 : times_inside(path, at, asks);
+  for (size_t n = 0; n <= asks; ++n)
     if (path.loops[n]->mark == LoopMark::vectorize)
       refuse(Rule::prefetch_vectorized,
              fmt::format("loop \"{}\" is vectorized; its lanes run at once, none before another",
@@ -93,8 +121,9 @@ Program Prefetch::apply(const Program& program, const Target&) const {
   if (from->shape.empty())
     refuse(Rule::prefetch_still,
            fmt::format("{} is one element; there is nothing to fetch ahead", buffer), {}, mark);
-  check_box(box_under(path, at, from), from, *path.loops[at], mark);
-  return with_note(program, path.loops[at]->var, prefetch_note(buffer), distance);
+  check_box(box_under(path, at, from), from, *path.loops[at], times, mark);
+  const Program out = with_note(program, path.loops[at]->var, prefetch_note(buffer), distance);
+  return over.empty() ? out : with_note(out, path.loops[asks]->var, prefetch_part_note(buffer), 1);
 }
 
 }  // namespace tenon

@@ -216,9 +216,11 @@ Self& ScheduleSteps<Self>::storage_align(const StageRef& buffer, int64_t dim, in
 }
 
 template <class Self>
-Self& ScheduleSteps<Self>::prefetch(const StageRef& buffer, const LoopRef& loop, int64_t distance) {
+Self& ScheduleSteps<Self>::prefetch(const StageRef& buffer, const LoopRef& loop, int64_t distance,
+                                    const PrefetchOptions& options) {
   const Loop l = resolve(loop);
-  self().schedule().apply(Prefetch{l.stage, buffer.name, l.name, distance});
+  const std::string over = options.over ? resolve(*options.over).name : "";
+  self().schedule().apply(Prefetch{l.stage, buffer.name, l.name, distance, over});
   return self();
 }
 

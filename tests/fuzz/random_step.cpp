@@ -242,7 +242,8 @@ Primitive storage_align(StepDraw& d) {
 Primitive prefetch(StepDraw& d) {
   const std::vector<Buffer> buffers = loaded_by(*d.path.stage);
   if (buffers.empty()) return Prefetch{d.stage(), "X", d.loop(), 1};
-  return Prefetch{d.stage(), d.choices.one_of(buffers)->name, d.loop(), d.choices.between(1, 5)};
+  return Prefetch{d.stage(), d.choices.one_of(buffers)->name, d.loop(), d.choices.between(1, 5),
+                  d.choices.chance(0.3) ? d.loop() : ""};
 }
 
 Primitive annotate(StepDraw& d) {

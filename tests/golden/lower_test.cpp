@@ -55,6 +55,16 @@ TEST_CASE("golden: rows padded, the next block copied ahead, lines of A prefetch
   check_golden("lower/double_buffer.txt", before_and_after(s.program()));
 }
 
+TEST_CASE("golden: the next panel of B asked for by the row tiles of this one") {
+  Matmul m(8, 64, 40);
+  Schedule s(m.program(), wide_target());
+  auto [io, ii] = s.split("i", 4);
+  auto [jo, ji] = s.split("j", 32);
+  s.reorder({jo, io, m.k, ii, ji});
+  s.prefetch(m.B, jo, 1, {.over = m.k});
+  check_golden("lower/prefetch_over.txt", before_and_after(s.program()));
+}
+
 TEST_CASE("golden: a product of inputs packed in the call and ahead") {
   const Tensor a = input("A", f32, {6, 20}), b = constant("B", f32, {20, 36});
   const Axis i("i", 6), j("j", 36), k("k", 20);

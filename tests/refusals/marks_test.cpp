@@ -115,6 +115,8 @@ TEST_CASE("prefetch") {
           {"the iterations of loop \"i\" all touch the same box of B", "nothing to fetch ahead"});
   refused([&] { s.prefetch("B", "j", 1); },
           {"one iteration of \"j\" touches 600 cache lines", "the limit is 256"});
+  refused([&] { s.prefetch("B", "k", 1, {.over = "j"}); },
+          {"loop \"j\" is not inside loop \"k\": it cannot share out its lines", "a loop inside"});
   s.cache_read("A", "i");
   refused([&] { s.prefetch("A.cache", "i", 1); },
           {"A.cache is allocated inside loop \"i\"", "prefetch what fills it"});
@@ -133,6 +135,8 @@ TEST_CASE("prefetch of a box of unknown size") {
   Schedule s = row_of_length(Var("N"), Var("K"));
   refused([&] { s.prefetch("X", "n", 1); },
           {"how much of dimension 1 of X an iteration of \"n\" touches is not known"});
+  refused([&] { s.prefetch("X", "n", 1, {.over = "k"}); },
+          {"how often loop \"k\" runs is not known before the call", "another loop"});
 }
 
 TEST_CASE("double_buffer") {

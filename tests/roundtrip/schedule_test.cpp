@@ -82,6 +82,8 @@ TEST_CASE("a step's texts") {
         R"({"step":"pack","buffer":"B","layout":[[0,1,0]],"when":"ahead"})");
   CHECK(to_cpp(Primitive(StorageAlign{"T", 0, 16, 1})) == R"(s.storage_align("T", 0, 16, 1);)");
   CHECK(to_cpp(Primitive(Prefetch{"C", "B", "k", 4})) == R"(s["C"].prefetch("B", "k", 4);)");
+  CHECK(to_cpp(Primitive(Prefetch{"C", "B", "j", 1, "k"})) ==
+        R"(s["C"].prefetch("B", "j", 1, {.over = "k"});)");
   CHECK(to_cpp(Primitive(DoubleBuffer{"C", "B.cache", "k.o"})) ==
         R"(s["C"].double_buffer("B.cache", "k.o");)");
   CHECK(to_cpp(Primitive(Annotate{"C", "i", "user.x", 2})) ==

@@ -10,13 +10,18 @@ namespace tenon {
 //   partition          cut the loop where conditions of selects change, too
 //   no_partition       never cut it
 //   prefetch(B)        the number of iterations ahead of which B is fetched
-//   double_buffer(T)   T has two copies; the next iteration's is filled before this one's work
+//   prefetch_part(B)   on a loop inside that one: each of its iterations asks for a part of the
+//   lines double_buffer(T)   T has two copies; the next iteration's is filled before this one's
+//   work
 // Keys that start with "user." mean nothing to Tenon.
 
 inline constexpr std::string_view kPartitionNote = "partition";
 inline constexpr std::string_view kNoPartitionNote = "no_partition";
 
 inline std::string prefetch_note(const std::string& buffer) { return "prefetch(" + buffer + ")"; }
+inline std::string prefetch_part_note(const std::string& buffer) {
+  return "prefetch_part(" + buffer + ")";
+}
 inline std::string double_buffer_note(const std::string& buffer) {
   return "double_buffer(" + buffer + ")";
 }

@@ -33,15 +33,18 @@ struct StorageAlign {
 struct Prefetch {
   std::string stage, buffer, loop;
   int64_t distance = 1;
+  std::string over;
 
   static constexpr std::string_view kName = "prefetch";
   static constexpr std::string_view kRule =
       "The stages under the loop read the buffer, which exists outside it and is not in registers. "
       "The box that "
-      "they touch in one iteration is bounded, moves with the loop and has at most 256 cache "
-      "lines; "
+      "they touch in one iteration is bounded and moves with the loop; "
       "the loop is neither vectorized nor inside a vectorized loop. Each iteration asks for the "
-      "lines of the box `distance` iterations ahead; past the end that does nothing.";
+      "lines of the box `distance` iterations ahead; past the end that does nothing. With `over`, "
+      "a "
+      "loop further inside, they are asked for little by little, an equal part at each of its "
+      "iterations, so that they are no burst. At most 256 cache lines are asked for at once.";
   static constexpr std::string_view kBefore = "for k in 0..n\n  for j: C(j) reads B(k, j)";
   static constexpr std::string_view kAfter =
       "for k in 0..n  prefetch(B)=4\n  for j: C(j) reads B(k, j)";
@@ -49,7 +52,8 @@ struct Prefetch {
     return std::tuple(field("stage", &Prefetch::stage, "stage that names the loop"),
                       field("buffer", &Prefetch::buffer, "buffer to fetch from"),
                       field("loop", &Prefetch::loop, "loop whose iterations ask"),
-                      field("distance", &Prefetch::distance, "iterations ahead, at least 1"));
+                      field("distance", &Prefetch::distance, "iterations ahead, at least 1"),
+                      option("over", &Prefetch::over, "loop whose iterations share the lines out"));
   }
   Program apply(const Program& program, const Target& target) const;
 };

@@ -45,6 +45,9 @@ struct CacheReadOptions {
 struct PackOptions {
   PackWhen when = PackWhen::run_time;
 };
+struct PrefetchOptions {
+  std::optional<LoopRef> over = {};
+};
 struct CacheWriteOptions {
   Scope scope = Scope::global;
 };
@@ -101,7 +104,8 @@ class ScheduleSteps {
   std::string pack(const StageRef& buffer, const std::vector<LayoutDim>& layout,
                    const PackOptions& options = {});
   Self& storage_align(const StageRef& buffer, int64_t dim, int64_t factor, int64_t offset);
-  Self& prefetch(const StageRef& buffer, const LoopRef& loop, int64_t distance);
+  Self& prefetch(const StageRef& buffer, const LoopRef& loop, int64_t distance,
+                 const PrefetchOptions& options = {});
   Self& double_buffer(const StageRef& buffer, const LoopRef& loop);
   Self& annotate(const LoopRef& loop, const std::string& key, int64_t value);
   Self& reverse_compute_inline();
@@ -143,8 +147,8 @@ class Schedule : public ScheduleSteps<Schedule> {
   /// The program's text.
   std::string print() const;
   /// What one iteration of a loop reads and writes: for each buffer the box that it touches, its
-  /// bytes, and the whole. Boxes are bounds: a guarded rest may touch less. ScheduleError for a loop
-  /// that does not exist.
+  /// bytes, and the whole. Boxes are bounds: a guarded rest may touch less. ScheduleError for a
+  /// loop that does not exist.
   std::string explain(const LoopRef& loop) const;
   /// How the loop tree after `to` steps differs from that after `from` steps (0: unscheduled), line
   /// by line: "+ " added, "- " removed, "  " both. ScheduleError for more steps than there are.

@@ -155,6 +155,32 @@ TEST_CASE("every pass keeps the meaning of padded rows, copies ahead and prefetc
   }
 }
 
+TEST_CASE("the lines of the next panel are shared out over the steps of all row tiles") {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{12, 128, 32}, {13, 75, 37}, {5, 40, 1}}) {
+    Schedule s(product(m, n, k), wide());
+    auto c = s["C"];
+    auto [io, ii] = c.split("i", 4);
+    auto [jo, ji] = c.split("j", 32);
+    auto [ko, ki] = c.split("k", 4);
+    c.reorder({jo, io, ko, ki, ii, ji});
+    c.prefetch("B", jo, 1, {.over = ko});
+    c.unroll(ki).vectorize(ji, {Tail::mask});
+    INFO(s.print());
+    CHECK(print(lower(s.program(), wide())).find("prefetch B") != std::string::npos);
+    check_every_pass(s.program(), wide());
+  }
+}
+
+TEST_CASE("a prefetch whose sharing loop is fused away asks for nothing it should not") {
+  Schedule s(product(12, 64, 32), wide());
+  s["C"].reorder({"j", "i", "k"});
+  s["C"].prefetch("B", "j", 1, {.over = "i"});
+  s["C"].fuse("j", "i");
+  CHECK(print(lower(s.program(), wide())).find("prefetch_part") == std::string::npos);
+  check_every_pass(s.program(), wide());
+}
+
 TEST_CASE("a prefetch of what a later step computes inside the loop is dropped") {
   Schedule s(product(5, 9, 4), wide());
   s["D"].prefetch("C", "y", 2);
