@@ -52,7 +52,23 @@ int64_t shared_along(const Expr& x, const Var& v) {
   return group;
 }
 
+/// Whether every element of a buffer that moves with v is a neighbour along it, or every second.
+bool contiguous_along(const Expr& x, const Var& v) {
+  bool all = true;
+  walk(x, [&](const Expr& e) {
+    const Load* l = e.as<Load>();
+    for (size_t d = 0; l && d < l->indices.size(); ++d) {
+      const int64_t step = step_along(l->indices[d], v);
+      const bool neighbours = d + 1 == l->indices.size() && (step == 1 || step == 2);
+      all = all && (neighbours || !uses_var(l->indices[d], v));
+    }
+    return true;
+  });
+  return all;
+}
+
 void describe_x(Contraction& c, const Expr& x, const Var& vector) {
+  c.x_contiguous = contiguous_along(x, vector);
   const Load* l = x.as<Load>();
   if (!l) return;
   c.x_buffer = l->buffer->name;
@@ -70,9 +86,6 @@ void describe_x(Contraction& c, const Expr& x, const Var& vector) {
     return;
   }
   c.x_order.push_back(last);
-  const size_t innermost = l->indices.size() - 1;
-  const int64_t step = step_along(l->indices[innermost], vector);
-  c.x_contiguous = static_cast<size_t>(last) == innermost && (step == 1 || step == 2);
 }
 
 /// Decides the part of each spatial axis but the last.

@@ -45,7 +45,10 @@ struct Contraction {
   std::vector<LoopExtent> reduce;   // as written
   std::string x_buffer;             // X when it is a plain element of a buffer, else empty
   std::vector<int> x_order;         // order of its dimensions with the vector axis last
-  bool x_contiguous = false;        // along `vector` X has neighbours, or every second one
+  bool x_contiguous = false;        // along `vector` X reads neighbours, or every second element
+
+  /// X has no W to be multiplied with.
+  bool alone() const { return !rows && batch.empty(); }
 };
 
 /// How far e moves when v grows by 1, for e = v or v * constant plus something that does not move;

@@ -38,6 +38,16 @@ std::vector<Loop> spatial_loops(const StagePath& path) {
   return loops;
 }
 
+/// Points of all stages that stand inside an outermost loop.
+int64_t points_inside(const Schedule& s, const Loop& loop) {
+  const For* round = path_of(s, loop.stage).loops[0];
+  int64_t points = 0;
+  for (const StagePath& path : stage_paths(s.program().body))
+    if (!path.loops.empty() && path.loops[0]->var.same_as(round->var))
+      points += stage_points(s.program(), path.stage->name);
+  return points;
+}
+
 int64_t lanes_of(const Schedule& s, const std::string& stage) {
   return s.target().lanes(path_of(s, stage).stage->outputs[0]->dtype);
 }
@@ -82,7 +92,7 @@ Loop fuse_and_parallel(Schedule& s, const std::string& stage, std::vector<Loop> 
     if (s.try_apply(Fuse{stage, outer.name, loops[n].name})) break;
     outer.name += "_" + loops[n].name;
   }
-  if (stage_points(s.program(), stage) >= kParallelPoints) s.try_apply(Parallel{stage, outer.name});
+  if (points_inside(s, outer) >= kParallelPoints) s.try_apply(Parallel{stage, outer.name});
   return outer;
 }
 

@@ -3,10 +3,9 @@
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
-#include <limits>
+#include <algorithm>
 
 #include "kernels/axes.h"
-#include "kernels/pad.h"
 #include "kernels/reduce.h"
 
 namespace tenon {
@@ -14,13 +13,13 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-/// A pool with every list filled in: axes of the result and the window, and the padded input's
-/// element.
+/// A pool with every list filled in: axes of the result and the window, the input's element, and
+/// which taps are inside the input (undefined: all).
 struct Windows {
   PoolOptions options;
   Numbers input;  // spatial extents
   std::vector<Axis> out, window;
-  Expr element;
+  Expr element, inside;
 };
 
 Numbers filled(const std::string& name, std::string_view what, const Numbers& given, size_t count,
@@ -36,8 +35,32 @@ Numbers filled(const std::string& name, std::string_view what, const Numbers& gi
   return given;
 }
 
-Windows windows(const Tensor& x, const PoolOptions& given, const Expr& padding,
-                const std::string& name) {
+/// Where the window stands along spatial dimension d: adds the axes of the result and the window,
+/// and to what is inside that this is.
+Expr slide(Windows& w, size_t d, const std::string& letter) {
+  const PoolOptions& o = w.options;
+  const int64_t extent = pool_extent(w.input[d], o.kernel[d], o.strides[d], o.dilations[d],
+                                     o.pads_begin[d], o.pads_end[d], o.ceil_mode);
+  w.out.emplace_back("o" + letter, extent);
+  const int64_t last =
+      (extent - 1) * o.strides[d] + o.dilations[d] * (o.kernel[d] - 1) - o.pads_begin[d];
+  Expr at = w.out.back().var;
+  if (o.strides[d] != 1) at = at * int_imm(o.strides[d]);
+  const bool only = w.window.empty() && d + 1 == o.kernel.size();  // there must be one
+  if (o.kernel[d] != 1 || only) {
+    w.window.emplace_back("k" + letter, o.kernel[d]);
+    const Expr tap = w.window.back().var;
+    at = at + (o.dilations[d] == 1 ? tap : tap * int_imm(o.dilations[d]));
+  }
+  if (o.pads_begin[d] != 0) {
+    at = at - int_imm(o.pads_begin[d]);
+    w.inside = both(w.inside, at >= int_imm(0));
+  }
+  if (last >= w.input[d]) w.inside = both(w.inside, at < int_imm(w.input[d]));
+  return at;
+}
+
+Windows windows(const Tensor& x, const PoolOptions& given, const std::string& name) {
   if (x.rank() < 3 || x.rank() > 5)
     throw UserError(fmt::format(
         "{}: \"{}\" needs 1 to 3 spatial dimensions after batch and channels; its shape is {}",
@@ -54,28 +77,9 @@ Windows windows(const Tensor& x, const PoolOptions& given, const Expr& padding,
   w.input.assign(extents.begin() + 2, extents.end());
   static const char* const kLetters[] = {"d", "h", "w"};
   w.out = {Axis("n", extents[0]), Axis("c", extents[1])};
-  const PoolOptions& o = w.options;
-  Numbers padded = {extents[0], extents[1]}, before = {0, 0};
-  for (size_t d = 0; d < count; ++d) {
-    const std::string letter = kLetters[3 - count + d];
-    const int64_t extent = pool_extent(w.input[d], o.kernel[d], o.strides[d], o.dilations[d],
-                                       o.pads_begin[d], o.pads_end[d], o.ceil_mode);
-    w.out.emplace_back("o" + letter, extent);
-    w.window.emplace_back("k" + letter, o.kernel[d]);
-    const int64_t reached = (extent - 1) * o.strides[d] + o.dilations[d] * (o.kernel[d] - 1) + 1;
-    const bool inside = extent == 0 || (o.pads_begin[d] == 0 && reached <= w.input[d]);
-    padded.push_back(inside ? w.input[d] : reached);
-    before.push_back(inside ? 0 : o.pads_begin[d]);
-  }
-  const Tensor source = pad_to(x, before, padded, padding, name + ".pad");
   std::vector<Expr> at = {w.out[0], w.out[1]};
-  for (size_t d = 0; d < count; ++d) {
-    Expr start = w.out[2 + d].var;
-    if (o.strides[d] != 1) start = start * int_imm(o.strides[d]);
-    Expr tap = w.window[d].var;
-    at.push_back(start + (o.dilations[d] == 1 ? tap : tap * int_imm(o.dilations[d])));
-  }
-  w.element = source.at(at);
+  for (size_t d = 0; d < count; ++d) at.push_back(slide(w, d, kLetters[3 - count + d]));
+  w.element = x.at(at);
   return w;
 }
 
@@ -99,6 +103,14 @@ Expr counted(const Windows& w) {
   return count;
 }
 
+/// One window, and it is the image.
+bool is_whole(const Windows& w) {
+  return w.options.kernel == w.input &&
+         std::all_of(w.out.begin() + 2, w.out.end(),
+                     [](const Axis& axis) { return as_int(axis.extent) == 1; }) &&
+         !w.inside.defined();
+}
+
 }  // namespace
 
 int64_t pool_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t dilation,
@@ -111,17 +123,21 @@ int64_t pool_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t dila
 }
 
 Tensor max_pool(const Tensor& x, const PoolOptions& options, const std::string& name) {
-  const Expr lowest = is_bool(x.dtype()) ? bool_imm(false) : max_combiner(x.dtype())->identity[0];
-  const Windows w = windows(x, options, lowest, name);
+  const Windows w = windows(x, options, name);
+  if (is_whole(w)) return global_max_pool(x, name);
+  const ReduceOptions inside = {.condition = w.inside};
   return compute(name, w.out,
-                 is_bool(x.dtype()) ? any(w.element, w.window) : reduce_max(w.element, w.window));
+                 is_bool(x.dtype()) ? any(w.element, w.window, inside)
+                                    : reduce_max(w.element, w.window, inside));
 }
 
 Tensor average_pool(const Tensor& x, const PoolOptions& options, const std::string& name) {
   require_float(name, x);
   const DType acc = accumulator_type(x.dtype());
-  const Windows w = windows(x, options, zero(x.dtype()), name);
-  const Tensor total = compute(name + ".sum", w.out, sum(as_type(acc, w.element), w.window));
+  const Windows w = windows(x, options, name);
+  if (is_whole(w)) return global_average_pool(x, name);
+  const Tensor total = compute(name + ".sum", w.out,
+                               sum(as_type(acc, w.element), w.window, {.condition = w.inside}));
   const Expr count = counted(w), value = total.at(indices_of(w.out));
   const auto constant = as_int(count);
   return compute(name, w.out,
@@ -133,12 +149,12 @@ Tensor lp_pool(const Tensor& x, const PoolOptions& options, int64_t p, const std
   require_float(name, x);
   if (p < 1) throw UserError(fmt::format("{}: p must be at least 1; it is {}", name, p));
   const DType acc = accumulator_type(x.dtype());
-  const Windows w = windows(x, options, zero(x.dtype()), name);
+  const Windows w = windows(x, options, name);
   const Expr e = as_type(acc, w.element);
   const Expr term = p == 1   ? abs(e)
                     : p == 2 ? e * e
                              : pow(abs(e), imm(static_cast<double>(p), acc));
-  const Tensor total = compute(name + ".sum", w.out, sum(term, w.window));
+  const Tensor total = compute(name + ".sum", w.out, sum(term, w.window, {.condition = w.inside}));
   const Expr value = total.at(indices_of(w.out));
   const Expr root = p == 1   ? value
                     : p == 2 ? sqrt(value)

@@ -15,8 +15,8 @@ struct PoolOptions {
 int64_t pool_extent(int64_t extent, int64_t kernel, int64_t stride, int64_t dilation,
                     int64_t pad_begin, int64_t pad_end, bool ceil_mode);
 
-/// Windows over the spatial dimensions of x[n, c, d...]. The padded input is a stage of its own,
-/// name.pad (lowest value of the type for max, zero otherwise).
+/// Windows over the spatial dimensions of x[n, c, d...]; taps in the padding are left out. A window
+/// that is the whole image is a global pool.
 Tensor max_pool(const Tensor& x, const PoolOptions& options, const std::string& name = "max_pool");
 /// Sum (name.sum) divided by the number of elements that count.
 Tensor average_pool(const Tensor& x, const PoolOptions& options,

@@ -17,23 +17,31 @@ struct Fold {
   Tensor x;
   std::vector<Axis> out, over;
   std::vector<Expr> at;
-  bool last = false;  // the last dimension is combined
+  int row = 0;  // so many dimensions at the end are combined: a row, contiguous in x
   int64_t count = 1;
 
   Expr element() const { return x.at(at); }
   /// name[out] = combination of term(element)
   Tensor combine(const std::string& name, const std::shared_ptr<const Combiner>& combiner,
                  const std::function<Expr(const Expr&)>& term) const {
-    if (!last) return compute(name, out, reduce(combiner, {term(element())}, over));
-    const std::vector<Axis> further(over.begin(), over.end() - 1);
+    if (row == 0) return compute(name, out, reduce(combiner, {term(element())}, over));
+    const std::vector<Axis> further(over.begin(), over.end() - row);
+    int64_t extent = 1;
+    for (int d = x.rank() - row; d < x.rank(); ++d) extent *= x.extent(d);
     return row_reduce(
-        name, out, combiner, x.extent(x.rank() - 1),
-        [&](const Expr& k) {
-          std::vector<Expr> indices = at;
-          indices.back() = k;
-          return term(x.at(indices));
-        },
-        further);
+        name, out, combiner, extent, [&](const Expr& k) { return term(x.at(in_row(k))); }, further);
+  }
+  /// The indices of element k of a row.
+  std::vector<Expr> in_row(const Expr& k) const {
+    std::vector<Expr> indices = at;
+    Expr rest = k;
+    for (int d = x.rank() - 1; d > x.rank() - row; --d) {
+      const Expr extent = int_imm(std::max<int64_t>(1, x.extent(d)));
+      indices[static_cast<size_t>(d)] = floor_mod(rest, extent);
+      rest = floor_div(rest, extent);
+    }
+    indices[static_cast<size_t>(x.rank() - row)] = rest;
+    return indices;
   }
 };
 
@@ -42,8 +50,9 @@ Fold fold(const std::string& name, const Tensor& x, const std::vector<int64_t>& 
   Fold f;
   f.x = x;
   for (int d = 0; d < x.rank(); ++d) {
-    f.last = std::find(chosen.begin(), chosen.end(), d) != chosen.end();
-    if (!f.last) {
+    const bool combined = std::find(chosen.begin(), chosen.end(), d) != chosen.end();
+    f.row = combined ? f.row + 1 : 0;
+    if (!combined) {
       f.out.emplace_back(fmt::format("i{}", d), x.extent(d));
       f.at.push_back(f.out.back().var);
       continue;

@@ -185,36 +185,46 @@ KernelEntry conv2d_blocked_entry() {
       }};
 }
 
+/// The lanes of blocks are a third dimension, over which no window slides.
 PoolOptions square_pool(const KernelArgs& a) {
   const int64_t k = a.number("k"), s = a.number("stride"), p = a.number("pad");
+  if (a.number("block") > 0)
+    return {
+        .kernel = {k, k, 1}, .strides = {s, s, 1}, .pads_begin = {p, p, 0}, .pads_end = {p, p, 0}};
   return {.kernel = {k, k}, .strides = {s, s}, .pads_begin = {p, p}, .pads_end = {p, p}};
 }
 
+Shape pooled_shape(const KernelArgs& a) {
+  const int64_t n = a.number("n"), c = a.number("c"), h = a.number("h"), w = a.number("w"),
+                block = a.number("block");
+  return block > 0 ? Shape{n, blocks(c, block), h, w, block} : Shape{n, c, h, w};
+}
+
 KernelEntry pool_entry() {
-  return {"pool",
-          "max or average over k x k windows of X[n,c,h,w]",
-          {word_arg("op", "max or avg", "max", {"max", "avg"}), number_arg("n", "images", "1"),
-           number_arg("c", "channels"), number_arg("h", "height"), number_arg("w", "width"),
-           number_arg("k", "window's height and width", "", 1),
-           number_arg("stride", "step of the window", "1", 1),
-           number_arg("pad", "padding at every side", "0")},
-          {"X"},
-          [](const KernelArgs& a) {
-            const Tensor x =
-                a.tensor("X", {a.number("n"), a.number("c"), a.number("h"), a.number("w")});
-            return std::vector<Tensor>{a.word("op") == "max"
-                                           ? max_pool(x, square_pool(a), "Y")
-                                           : average_pool(x, square_pool(a), "Y")};
-          },
-          [](const KernelArgs& a) {
-            const int64_t k = a.number("k"), s = a.number("stride"), p = a.number("pad");
-            return times(a, {"n", "c", "k", "k"}) *
-                   static_cast<double>(window_extent(a.number("h"), k, s, 1, 2 * p) *
-                                       window_extent(a.number("w"), k, s, 1, 2 * p));
-          },
-          [](const KernelArgs& a, const Inputs& in) {
-            return ref_pool(a.word("op"), in[0], square_pool(a));
-          }};
+  return {
+      "pool",
+      "max or average over k x k windows of X[n,c,h,w]",
+      {word_arg("op", "max or avg", "max", {"max", "avg"}), number_arg("n", "images", "1"),
+       number_arg("c", "channels"), number_arg("h", "height"), number_arg("w", "width"),
+       number_arg("k", "window's height and width", "", 1),
+       number_arg("stride", "step of the window", "1", 1),
+       number_arg("pad", "padding at every side", "0"),
+       number_arg("block", "channels in a block of X[n,c/block,h,w,block]; 0: X is plain", "0")},
+      {"X"},
+      [](const KernelArgs& a) {
+        const Tensor x = a.tensor("X", pooled_shape(a));
+        return std::vector<Tensor>{a.word("op") == "max" ? max_pool(x, square_pool(a), "Y")
+                                                         : average_pool(x, square_pool(a), "Y")};
+      },
+      [](const KernelArgs& a) {
+        const int64_t k = a.number("k"), s = a.number("stride"), p = a.number("pad");
+        return times(a, {"n", "c", "k", "k"}) *
+               static_cast<double>(window_extent(a.number("h"), k, s, 1, 2 * p) *
+                                   window_extent(a.number("w"), k, s, 1, 2 * p));
+      },
+      [](const KernelArgs& a, const Inputs& in) {
+        return ref_pool(a.word("op"), in[0], square_pool(a));
+      }};
 }
 
 KernelEntry global_pool_entry() {

@@ -36,6 +36,11 @@ Reductions count_reductions(const Program& program) {
   return r;
 }
 
+/// X is contiguous along what is summed and not along the result: rows, of half a vector at least.
+bool reduces_rows(const Contraction& c, const Target& target) {
+  return c.alone() && !c.x_contiguous && 2 * c.reduce.back().extent >= target.lanes(c.dtype);
+}
+
 /// Scans and scatters, of which no template but the generic one knows anything.
 bool keeps_order(const Program& program) {
   for (const StagePath& path : stage_paths(program.body)) {
@@ -62,10 +67,13 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
     list.push_back({"conv", conv_template});
   if (r.count == 0) list.push_back({"map", map_template});
   const auto product = r.count > 0 && !r.chained ? find_contraction(program, anchor) : std::nullopt;
+  // A product of symbolic extents has no tile of this kind, and rows alone are a poor one.
+  const bool rows = r.count > 0 && (r.chained || program.symbols.empty());
+  const bool along_rows = product && reduces_rows(*product, target);
+  if (rows && along_rows) list.push_back({"row", row_template});
   if (product && is_matrix_product(*product)) list.push_back({"matmul", matmul_template});
   if (product) list.push_back({"tile", tile_template});
-  // A product of symbolic extents has no tile of this kind, and rows alone are a poor one.
-  if (r.count > 0 && (r.chained || program.symbols.empty())) list.push_back({"row", row_template});
+  if (rows && !along_rows) list.push_back({"row", row_template});
   list.push_back({"generic", generic_template});
   return list;
 }

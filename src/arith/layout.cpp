@@ -1,6 +1,7 @@
 #include "arith/layout.h"
 
 #include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
 namespace tenon {
@@ -21,6 +22,16 @@ std::vector<Expr> strides(const BufferNode& b) {
     out[d - 1] = stride;
   }
   return out;
+}
+
+// The e of quotient = e // by and remainder = e % by; undefined where they are not that.
+Expr divided(const Expr& quotient, const Expr& remainder, const Expr& by) {
+  const Binary *q = quotient.as<Binary>(), *r = remainder.as<Binary>();
+  const auto number = as_int(by);
+  const bool fits = q && r && q->op == BinaryOp::floor_div && r->op == BinaryOp::floor_mod &&
+                    number && as_int(q->b) == number && as_int(r->b) == number &&
+                    structural_equal(q->a, r->a);
+  return fits ? q->a : Expr();
 }
 
 }  // namespace
@@ -72,7 +83,7 @@ Expr storage_size(const BufferNode& b) {
 Expr flat_index(const BufferNode& b, const std::vector<Expr>& logical) {
   TENON_CHECK(logical.size() == b.shape.size(), "{} indices for buffer {} of rank {}",
               logical.size(), b.name, b.shape.size());
-  const std::vector<Expr> shape = storage_shape(b), at = storage_indices(b, logical);
+  std::vector<Expr> shape = storage_shape(b), at = storage_indices(b, logical);
   Expr index = int_imm(0);
   if (!b.aligns.empty()) {
     const std::vector<Expr> apart = strides(b);
@@ -80,6 +91,15 @@ Expr flat_index(const BufferNode& b, const std::vector<Expr>& logical) {
     return index;
   }
   for (size_t d = 0; d < at.size(); ++d) {
+    // A[.., e // n, e % n] of A[.., m, n] is element e of the last two dimensions together.
+    while (d + 1 < at.size()) {
+      const Expr whole = divided(at[d], at[d + 1], shape[d + 1]);
+      if (!whole.defined()) break;
+      at[d] = whole;
+      shape[d] = shape[d] * shape[d + 1];
+      at.erase(at.begin() + static_cast<std::ptrdiff_t>(d) + 1);
+      shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(d) + 1);
+    }
     index = d == 0 ? at[d] : index * shape[d] + at[d];
   }
   return index;

@@ -207,6 +207,46 @@ TEST_CASE("a product is given to the matmul template, and its register tile is f
   CHECK(templates_for(program, target)[0].name == "matmul");
 }
 
+TEST_CASE("sums of rows go to the row template, those of half a vector or less do not") {
+  const Target target = Target::parse("x86-64/avx512");
+  const auto first = [&](const char* shape, const char* axis) {
+    const KernelEntry& entry = find_kernel("reduce");
+    const Program program =
+        merge_dimensions(make_program("p", entry.build(parse_kernel_args(entry, {shape, axis}))));
+    return templates_for(program, target)[0].name;
+  };
+  CHECK(first("shape=37x49", "axis=1") == "row");
+  CHECK(first("shape=37x3x7", "axis=1,2") == "row");
+  CHECK(first("shape=37x5", "axis=1") != "row");
+  CHECK(first("shape=49x37", "axis=0") != "row");
+}
+
+TEST_CASE("pools carry NaN and infinities, whatever the template and the level") {
+  const std::vector<Case> cases = {
+      {"pool", {"c=20", "h=5", "w=9", "k=3", "stride=2", "pad=1", "block=16"}},
+      {"pool", {"c=3", "h=5", "w=19", "k=3", "stride=2", "pad=1"}},
+      {"pool", {"op=avg", "c=20", "h=5", "w=9", "k=3", "pad=1", "block=16"}},
+      {"pool", {"op=avg", "c=5", "h=3", "w=5", "k=2", "pad=1"}},
+      {"global_pool", {"op=max", "c=17", "h=5", "w=7"}}};
+  for (const Case& c : cases) {
+    const Program program = build_case(c, 0);
+    std::vector<RefArray> inputs = random_inputs(program, 3);
+    std::vector<double>& x = inputs[0].values;
+    for (size_t n = 0; n < x.size(); n += 11)
+      x[n] = n % 3 == 0 ? std::nan("") : n % 3 == 1 ? -INFINITY : INFINITY;
+    const RefArray expected = run_interpreted(program, inputs);
+    for (const char* level : {"x86-64/avx512", "x86-64/avx2", "x86-64/sse2"}) {
+      const Target target = Target::parse(level);
+      if (!target.runs_on(Target::host())) continue;
+      for (const NamedTemplate& t : templates_for(program, target)) {
+        INFO(text(c));
+        check_point(program, target, t, survey(t.fn, program, target).default_point(), inputs,
+                    expected, 1e-5, false);
+      }
+    }
+  }
+}
+
 TEST_CASE("the parts of a convolution's loops are recognised") {
   auto parts = [](const Words& words) {
     const KernelEntry& entry = find_kernel("conv2d");

@@ -156,16 +156,17 @@ bool is_number(llvm::Value* v) {
 }  // namespace
 
 // One maxps where one side is a known number: maxps gives its second operand when either is NaN.
-// Otherwise the first operand's NaN needs a compare and a blend.
+// Otherwise the other operand's NaN needs a compare and a blend.
 llvm::Value* Emitter::float_min_max(bool is_max, llvm::Value* a, llvm::Value* b) {
   if (is_number(a)) std::swap(a, b);
   if (is_number(b)) {  // the number wins only where it compares so
     llvm::Value* wins = is_max ? builder_.CreateFCmpOLT(a, b) : builder_.CreateFCmpOGT(a, b);
     return builder_.CreateSelect(wins, b, a);
   }
-  llvm::Value* wins = is_max ? builder_.CreateFCmpOGT(a, b) : builder_.CreateFCmpOLT(a, b);
-  llvm::Value* picked = builder_.CreateSelect(wins, a, b);  // b where either is NaN
-  return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, picked);
+  llvm::Value* result =
+      builder_.CreateBinaryIntrinsic(is_max ? intrinsic::maximum : intrinsic::minimum, a, b);
+  llvm::cast<llvm::Instruction>(result)->setHasNoSignedZeros(true);  // of two zeros, either
+  return result;
 }
 
 llvm::Value* Emitter::unary_op(UnaryOp op, Type t, llvm::Value* a) {

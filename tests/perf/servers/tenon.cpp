@@ -222,6 +222,22 @@ Storage blocked(const Storage& plain, int64_t channels, int64_t block) {
   return out;
 }
 
+/// The task on blocks of channels, its result of `channels` ones made plain when it is fetched.
+std::vector<Variant> blocked_variants(const Case& c, const Task& task, Arrays arrays,
+                                      int64_t channels) {
+  const int64_t block = target_of(c).lanes(f32);
+  const Storage whole = c.output, result = blocked(whole, channels, block);
+  arrays.at("") = result;
+  std::vector<Variant> out = variants_of(c, task, arrays, "-blocked", {"layout of choice"});
+  const int64_t pixels = static_cast<int64_t>(whole.bytes() / sizeof(float)) / channels;
+  for (Variant& v : out) {
+    v.fetch = [=] {
+      block_channels(whole.as<float>(), result.as<float>(), channels, pixels, block, true);
+    };
+  }
+  return out;
+}
+
 /// Activations in blocks of channels; a first layer of few channels reads them plain.
 std::vector<Variant> blocked_conv(const Case& c) {
   const int64_t block = target_of(c).lanes(f32), ci = c.number("c_in"), co = c.number("c_out"),
@@ -231,21 +247,10 @@ std::vector<Variant> blocked_conv(const Case& c) {
   Arrays arrays = arrays_of(c);
   if (!plain) arrays.at("X") = blocked(c.inputs[0], ci, block);
   if (arrays.count("R")) arrays.at("R") = blocked(c.inputs[2], co, block);
-  const Storage result = blocked(c.output, co, block);
-  arrays.at("") = result;
   const Shape shape = plain ? Shape{n, ci, h, w} : Shape{n, (ci + block - 1) / block, h, w, block};
   const Tensor y =
       conv2d_blocked(input("X", f32, shape), conv_weights(c), Tensor(), conv_options(c), block);
-  std::vector<Variant> out =
-      variants_of(c, task_of(c, conv_epilogue(c, y)), arrays, "-blocked", {"layout of choice"});
-  const Storage whole = c.output;
-  const int64_t pixels = static_cast<int64_t>(whole.bytes() / sizeof(float)) / co;
-  for (Variant& v : out) {
-    v.fetch = [=] {
-      block_channels(whole.as<float>(), result.as<float>(), co, pixels, block, true);
-    };
-  }
-  return out;
+  return blocked_variants(c, task_of(c, conv_epilogue(c, y)), arrays, co);
 }
 
 std::vector<Variant> conv2d_row(const Case& c) {
@@ -299,7 +304,13 @@ std::vector<Variant> pool_row(const Case& c) {
   std::vector<std::string> words = {"pool", "op=" + c.word("function")};
   for (const char* name : {"c", "h", "w", "k", "stride", "pad"})
     words.push_back(number_word(c, name));
-  return by_words(c, words, {"layout of choice", "nchw"});
+  std::vector<Variant> out = by_words(c, words, {"nchw"});
+  const int64_t block = target_of(c).lanes(f32), channels = c.number("c");
+  words.push_back(fmt::format("block={}", block));
+  Arrays arrays = arrays_of(c);
+  arrays.at("X") = blocked(c.inputs[0], channels, block);
+  append(out, blocked_variants(c, operator_task(words, target_of(c)), arrays, channels));
+  return out;
 }
 
 std::vector<Variant> attention_row(const Case&) {

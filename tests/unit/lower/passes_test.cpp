@@ -198,6 +198,21 @@ TEST_CASE("partition_loops gives each of several joined parts a loop of its own"
   for (const char* part : {"in 0..4", "in 4..13", "in 13..20"}) CHECK(has(text, part));
 }
 
+TEST_CASE("flatten_buffers joins the quotient and the remainder of one number") {
+  const Buffer in(BufferNode{"A", f32, {int_imm(4), int_imm(5), int_imm(6)}, Scope::global}),
+      out = vec("O", 120);
+  const auto flat = [&](int64_t by) {
+    return print(
+        flatten_buffers(lower_stages(map_tree(120, LoopMark::serial, {in}, out, [&](const Expr& i) {
+          const Expr row = floor_div(i, int_imm(6));
+          return load(in, {floor_div(row, int_imm(by)), floor_mod(row, int_imm(by)),
+                           floor_mod(i, int_imm(6))});
+        }))));
+  };
+  CHECK(has(flat(5), "O[i] = A[i]"));
+  CHECK(has(flat(4), "i//6//4"));  // the dimension is not of that size
+}
+
 TEST_CASE("flatten_buffers applies a layout") {
   BufferNode node{
       "P", f32,    {int_imm(4), int_imm(48)}, Scope::global, {{1, 16, 0}, {0}, {1, 1, 16}},
