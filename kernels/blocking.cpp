@@ -281,7 +281,7 @@ Blocking best_blocking(const Contraction& c, const Target& target, bool ahead) {
     best = b;
   };
   for (bool packed : {false, true}) {
-    if (ahead && packed) continue;
+    if ((ahead && packed) || (c.in_panels && !ahead && !packed)) continue;
     for (const RegisterTile& tile : good_tiles(s, target, ahead || packed)) {
       if (!packed && !ahead && !c.x_contiguous && s.m > 2 * tile.rows) continue;
       for (int64_t k_block : k_blocks(s.k))

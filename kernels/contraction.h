@@ -46,6 +46,7 @@ struct Contraction {
   std::string x_buffer;             // X when it is a plain element of a buffer, else empty
   std::vector<int> x_order;         // order of its dimensions with the vector axis last
   bool x_contiguous = false;        // along `vector` X reads neighbours, or every second element
+  bool in_panels = false;           // X must be copied: its elements are groups of others
 
   /// X has no W to be multiplied with.
   bool alone() const { return !rows && batch.empty(); }

@@ -5,6 +5,7 @@
 
 #include "kernels/blocking.h"
 #include "kernels/cost.h"
+#include "kernels/dot_product.h"
 #include "kernels/nests.h"
 #include "kernels/register_sum.h"
 #include "kernels/templates.h"
@@ -34,7 +35,7 @@ Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& k
       knobs.pick("panels", ladder(width, {0, 1, 2, 4, 6, 8, 12, 16, 32}, best.panels), best.panels);
   b.row_pieces = knobs.pick(
       "row_pieces", ladder(extent_of(c.rows), {1, 2, 4, 8, 16}, best.row_pieces), best.row_pieces);
-  b.packed = !ahead && knobs.flag("pack", best.packed);
+  b.packed = !ahead && (c.in_panels || knobs.flag("pack", best.packed));
   b.panels_outside = ahead && knobs.flag("panels_outside", best.panels_outside);
   const int64_t free = registers_free(target);
   knobs.require(
@@ -54,7 +55,8 @@ struct BlockedLoops {
   Loop rows, vector;         // inside the tile; no name: no rows
 };
 
-BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b) {
+/// `group`: points of the reduction in one step of the tile, innermost.
+BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b, int64_t group) {
   StageSteps anchor = s[c.stage];
   const int64_t width = b.tile.vectors * s.target().lanes(c.dtype);
   BlockedLoops l;
@@ -82,50 +84,83 @@ BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b) {
   }
   if (!l.shared.empty()) l.block = l.shared.back();
   std::vector<LoopRef> order(l.shared.begin(), l.shared.end());
-  if (b.k_block > 0 && b.k_block < c.reduce[0].extent) {
-    const auto [o, i] = anchor.split(k, b.k_block);
+  if (b.k_block > 0 && b.k_block * group < c.reduce[0].extent) {
+    const auto [o, i] = anchor.split(k, b.k_block * group);
     order.push_back(o);
     l.block = o;
     k = i;
   }
   const auto [column_tile, lane] = anchor.split(columns, width);
+  l.vector = lane;
+  Loop terms;
+  if (group > 1) {
+    const auto [o, i] = anchor.split(k, group);
+    k = o;
+    terms = i;
+  }
   l.panel = column_tile;
   l.k = k;
   l.tile = b.panels_outside && c.rows ? row_tiles : column_tile;
-  l.vector = lane;
   if (c.rows) order.push_back(b.panels_outside ? column_tile : row_tiles);
   order.insert(order.end(), {l.tile, k});
   if (c.rows) order.push_back(l.rows);
   order.push_back(lane);
+  if (group > 1) order.push_back(terms);
   anchor.reorder(order);
   return l;
 }
 
-/// Dimensions of X with the vector axis cut into panels: [n/width][..][k][width].
-std::vector<LayoutDim> panel_layout(const Contraction& c, int64_t width) {
+/// Dimensions of X with the vector axis cut into panels: [n/width][..][k][width]; of groups,
+/// [n/width][..][k/group][width][group].
+std::vector<LayoutDim> panel_layout(const Contraction& c, const std::optional<DotProduct>& dots,
+                                    int64_t width) {
   std::vector<LayoutDim> layout;
   const int vector = c.x_order.back();
-  for (size_t n = 0; n + 2 < c.x_order.size(); ++n) layout.push_back({c.x_order[n], 1, 0});
+  const int k = dots ? dots->k_of_x : c.x_order.size() > 1 ? c.x_order[c.x_order.size() - 2] : -1;
+  for (int d : c.x_order)
+    if (d != vector && d != k) layout.push_back({d, 1, 0});
   layout.push_back({vector, width, 0});
-  if (c.x_order.size() > 1) layout.push_back({c.x_order[c.x_order.size() - 2], 1, 0});
+  if (k >= 0) layout.push_back({k, dots ? dots->group : 1, 0});
   layout.push_back({vector, 1, width});
+  if (dots) layout.push_back({k, 1, dots->group});
   return layout;
 }
 
+/// The copy of X in groups: for each panel, the rows of a group one after the other into the same
+/// lines.
+void interleave(Schedule& s, const std::string& copy, const std::vector<Loop>& loops,
+                const Loop& lanes, const DotProduct& dots, int64_t width) {
+  const Loop k = loops[static_cast<size_t>(dots.k_of_x)];
+  const auto [group, term] = s[copy].split(k, dots.group);
+  const auto [panel, lane] = s[copy].split(lanes, width);
+  std::vector<LoopRef> order;
+  for (const Loop& l : loops)
+    if (l.name != k.name && l.name != lanes.name) order.push_back(l);
+  order.insert(order.end(), {group, panel, term, lane});
+  s[copy].reorder(order);
+  s[copy].unroll(term);
+  s[copy].vectorize(lane, {Tail::mask});
+}
+
 /// A copy of the block of X in panels, made in the order in which X lies in memory.
-std::string pack_block(Schedule& s, const Contraction& c, const BlockedLoops& l, int64_t width) {
+std::string pack_block(Schedule& s, const Contraction& c, const std::optional<DotProduct>& dots,
+                       const BlockedLoops& l, int64_t width) {
   const LoopRef at = l.block.name.empty() ? LoopRef("root") : LoopRef(l.block);
   const std::string copy =
-      s[c.stage].cache_read(c.x_buffer, at, {.layout = panel_layout(c, width)});
+      s[c.stage].cache_read(c.x_buffer, at, {.layout = panel_layout(c, dots, width)});
   std::vector<Loop> loops = l.block.name.empty() ? s[copy].loops() : loops_below(s, copy, l.block);
   const Loop lanes = loops[static_cast<size_t>(c.x_order.back())];
-  if (!c.x_contiguous) {
-    std::vector<LoopRef> order;
-    for (int d : c.x_order) order.push_back(loops[static_cast<size_t>(d)]);
-    s[copy].reorder(order);
+  if (dots) {
+    interleave(s, copy, loops, lanes, *dots, width);
+  } else {
+    if (!c.x_contiguous) {
+      std::vector<LoopRef> order;
+      for (int d : c.x_order) order.push_back(loops[static_cast<size_t>(d)]);
+      s[copy].reorder(order);
+    }
+    const auto [panel, lane] = s[copy].split(lanes, width);
+    s[copy].vectorize(lane, {Tail::mask});
   }
-  const auto [panel, lane] = s[copy].split(lanes, width);
-  s[copy].vectorize(lane, {Tail::mask});
   if (l.block.name.empty()) fuse_and_parallel(s, copy, {s[copy].loops()[0]});
   return copy;
 }
@@ -137,21 +172,31 @@ void fetch_next_panel(Schedule& s, const Contraction& c, const BlockedLoops& l) 
   s.try_apply(Prefetch{c.stage, c.x_buffer, l.panel.name, 1, o.name});
 }
 
-}  // namespace
+/// A copy of W whose neighbours run along the reduction.
+std::string turn_rows(Schedule& s, const Contraction& c, const DotProduct& dots) {
+  std::vector<LayoutDim> layout;
+  for (int d : dots.w_order) layout.push_back({d, 1, 0});
+  const std::string copy = s[c.stage].cache_read(dots.w_buffer, "root", {.layout = layout});
+  fuse_and_parallel(s, copy, {s[copy].loops()[0]});
+  return copy;
+}
 
-void matmul_template(Schedule& s, Knobs& knobs) {
+void product_template(Schedule& s, Knobs& knobs, bool in_dots) {
   const std::string anchor = roles(s.program()).anchor;
   const auto c = find_contraction(s.program(), anchor);
-  TENON_CHECK(c && is_matrix_product(*c), "matmul_template on a program that is no matrix product");
+  TENON_CHECK(c && is_matrix_product(*c), "a template of products on a program that is none");
   const bool ahead = is_constant(s.program(), c->x_buffer);
-  const Blocking b = choose(*c, s.target(), ahead, knobs);
+  inline_prologue(s);
+  const auto dots = in_dots ? find_dot_product(s.program(), *c, s.target()) : std::nullopt;
+  TENON_CHECK(dots || !in_dots, "dot_template on a product that no instruction adds up");
+  const int64_t group = dots ? dots->group : 1;
+  const Blocking b = choose(in_groups(*c, group), s.target(), ahead, knobs);
   const int64_t width = b.tile.vectors * s.target().lanes(c->dtype);
 
-  inline_prologue(s);
-  if (ahead) s.pack(c->x_buffer, panel_layout(*c, width), {PackWhen::ahead});
-  const BlockedLoops l = block_loops(s, *c, b);
+  if (ahead) s.pack(c->x_buffer, panel_layout(*c, dots, width), {PackWhen::ahead});
+  const BlockedLoops l = block_loops(s, *c, b, group);
   std::vector<std::string> done = {anchor};
-  const bool in_blocks = b.k_block > 0 && b.k_block < c->reduce[0].extent;
+  const bool in_blocks = b.k_block > 0 && b.k_block * group < c->reduce[0].extent;
   size_t in_tile;
   if (in_blocks) {
     const CacheWriteStages copies = s[anchor].cache_write(l.tile, {Scope::reg});
@@ -164,13 +209,22 @@ void matmul_template(Schedule& s, Knobs& knobs) {
   } else {
     in_tile = place_sum(s, anchor, c->output, l.tile, done);
   }
-  if (b.packed) done.push_back(pack_block(s, *c, l, width));
+  if (b.packed) done.push_back(pack_block(s, *c, dots, l, width));
+  if (dots && !dots->w_in_order) done.push_back(turn_rows(s, *c, *dots));
   if (b.panels_outside) fetch_next_panel(s, *c, l);
   if (c->rows) s[anchor].unroll(l.rows);
-  s[anchor].vectorize(l.vector, {Tail::mask});
+  if (dots)
+    s[anchor].tensorize(l.vector, dots->intrinsic);
+  else
+    s[anchor].vectorize(l.vector, {Tail::mask});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], l.tile);
   if (!l.shared.empty()) fuse_and_parallel(s, anchor, l.shared);
   schedule_rest(s, done);
 }
+
+}  // namespace
+
+void matmul_template(Schedule& s, Knobs& knobs) { product_template(s, knobs, false); }
+void dot_template(Schedule& s, Knobs& knobs) { product_template(s, knobs, true); }
 
 }  // namespace tenon

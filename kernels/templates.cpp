@@ -1,12 +1,14 @@
 #include "kernels/templates.h"
 
 #include <tenon/ir/visit.h>
+#include <tenon/schedule/schedule.h>
 
 #include <set>
 
 #include "kernels/blocked_conv.h"
 #include "kernels/blocking.h"
 #include "kernels/contraction.h"
+#include "kernels/dot_product.h"
 
 namespace tenon {
 namespace {
@@ -51,6 +53,18 @@ bool keeps_order(const Program& program) {
   return false;
 }
 
+/// The templates of a plain product, the best first.
+void add_products(std::vector<NamedTemplate>& list, const Program& program, const Contraction& c,
+                  const Target& target) {
+  Schedule inlined(program, target);
+  inline_prologue(inlined);
+  const auto dots = find_dot_product(inlined.program(), c, target);
+  const bool first = dots && prefers_dots(c, *dots, target, is_constant(program, c.x_buffer));
+  if (first) list.push_back({"dot", dot_template});
+  list.push_back({"matmul", matmul_template});
+  if (dots && !first) list.push_back({"dot", dot_template});
+}
+
 }  // namespace
 
 std::vector<NamedTemplate> templates_for(const Program& program, const Target& target) {
@@ -71,7 +85,7 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
   const bool rows = r.count > 0 && (r.chained || program.symbols.empty());
   const bool along_rows = product && reduces_rows(*product, target);
   if (rows && along_rows) list.push_back({"row", row_template});
-  if (product && is_matrix_product(*product)) list.push_back({"matmul", matmul_template});
+  if (product && is_matrix_product(*product)) add_products(list, program, *product, target);
   if (product) list.push_back({"tile", tile_template});
   if (rows && !along_rows) list.push_back({"row", row_template});
   list.push_back({"generic", generic_template});

@@ -20,6 +20,10 @@ void conv_template(Schedule& s, Knobs& knobs);
 /// tiles of rows x vectors in registers. Needs is_matrix_product() of the anchor.
 void matmul_template(Schedule& s, Knobs& knobs);
 
+/// The same on an instruction that adds up groups of narrow products (u8 by i8 in i32, bf16 in
+/// f32): X, and W where it needs to be, packed in such groups. Needs find_dot_product().
+void dot_template(Schedule& s, Knobs& knobs);
+
 /// Chains of reductions along the same rows (softmax, normalisations, reductions, pools):
 /// everything of a row is computed inside its loop.
 void row_template(Schedule& s, Knobs& knobs);

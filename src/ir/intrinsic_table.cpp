@@ -5,7 +5,7 @@
 namespace tenon {
 namespace {
 
-/// C[i] += i32(A[i, r]) * i32(B[i, r]) over groups of `group` elements.
+/// C[i] += c_type(A[i, r]) * c_type(B[i, r]) over groups of `group` elements.
 Program dot_formula(const std::string& name, DType a_type, DType b_type, DType c_type,
                     int64_t lanes, int64_t group) {
   const Buffer a("A", a_type, {lanes, group}), b("B", b_type, {lanes, group}),
@@ -43,11 +43,24 @@ Intrinsic dot4_u8i8_i32() {
            {plain, 4, "llvm.x86.avx512.vpdpbusd.128", order}}};
 }
 
+/// VDPBF16PS: pairs of products added to an f32, each sum rounded to nearest even, the second of a
+/// pair first; numbers below 2^-126 count as 0 on the way in and out (Intel SDM vol. 2C).
+Intrinsic dot2_bf16_f32() {
+  const std::vector<std::string> wide = {"avx512bf16"}, narrow = {"avx512bf16", "avx512vl"},
+                                 order = {"C", "A", "B"};
+  return {"dot2_bf16_f32",
+          dot_formula("dot2_bf16_f32", bf16, bf16, f32, 16, 2),
+          {{wide, 16, "llvm.x86.avx512bf16.dpbf16ps.512", order},
+           {narrow, 8, "llvm.x86.avx512bf16.dpbf16ps.256", order},
+           {narrow, 4, "llvm.x86.avx512bf16.dpbf16ps.128", order}}};
+}
+
 }  // namespace
 
 const std::vector<std::shared_ptr<const Intrinsic>>& intrinsics() {
   static const std::vector<std::shared_ptr<const Intrinsic>> table = {
-      std::make_shared<const Intrinsic>(dot4_u8i8_i32())};
+      std::make_shared<const Intrinsic>(dot4_u8i8_i32()),
+      std::make_shared<const Intrinsic>(dot2_bf16_f32())};
   return table;
 }
 

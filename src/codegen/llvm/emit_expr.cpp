@@ -144,7 +144,11 @@ llvm::Value* Emitter::emit_select(const Select& n) {
   llvm::Value* yes = has_load(n.yes) ? under_predicate(condition, n.yes) : emit(n.yes);
   llvm::Value* no =
       has_load(n.no) ? under_predicate(builder_.CreateNot(condition), n.no) : emit(n.no);
-  return builder_.CreateSelect(condition, yes, no);
+  llvm::Value* chosen = builder_.CreateSelect(condition, yes, no);
+  const bool copies = bits_.count(yes) > 0 || bits_.count(no) > 0;
+  if (copies && known_bits(yes) && known_bits(no))
+    bits_[chosen] = builder_.CreateSelect(condition, known_bits(yes), known_bits(no));
+  return chosen;
 }
 
 llvm::Value* Emitter::under_predicate(llvm::Value* condition, const Expr& e) {

@@ -41,6 +41,13 @@ llvm::Function* declare(llvm::Module& module, const Intrinsic& intrinsic,
 llvm::Value* Emitter::emit_shuffle(const Shuffle& n, int lanes) {
   llvm::Value* value = emit(n.value);
   if (n.value.lanes() == 1) return splat(value, lanes);
+  llvm::Value* moved = shuffled(value, n, lanes);
+  if (auto known = bits_.find(value); known != bits_.end())
+    bits_[moved] = shuffled(known->second, n, lanes);
+  return moved;
+}
+
+llvm::Value* Emitter::shuffled(llvm::Value* value, const Shuffle& n, int lanes) {
   if (lanes == 1) return builder_.CreateExtractElement(value, n.lanes[0]);
   const unsigned bits = value->getType()->getScalarSizeInBits() * n.value.lanes();
   const bool one_number = bits == 16 || bits == 32 || bits == 64;

@@ -83,9 +83,9 @@ llvm::Value* Emitter::load_scalar(const BufferNode& b, const Expr& index, llvm::
   llvm::Value* place = guarded_pointer(pointer(b, at), condition);
   auto* load = builder_.CreateAlignedLoad(memory_type(b.dtype), place, alignment(b, at));
   note_alias(load, b);
-  llvm::Value* value = from_memory(b.dtype, load);
-  return mask ? builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()))
-              : value;
+  if (!mask) return from_memory(b.dtype, load);
+  llvm::Constant* off = llvm::Constant::getNullValue(load->getType());
+  return from_memory(b.dtype, builder_.CreateSelect(mask, load, off));
 }
 
 llvm::Value* Emitter::load_vector(const BufferNode& b, const Expr& index, int lanes,
@@ -114,8 +114,9 @@ llvm::Value* Emitter::load_vector(const BufferNode& b, const Expr& index, int la
     std::vector<int> reversed(lanes);
     for (int i = 0; i < lanes; ++i) reversed[i] = lanes - 1 - i;
     if (stride == -1 && mask) mask = builder_.CreateShuffleVector(mask, reversed);
-    llvm::Value* value = from_memory(b.dtype, load_contiguous(b, base, lanes, mask, condition));
-    return stride == -1 ? builder_.CreateShuffleVector(value, reversed) : value;
+    llvm::Value* value = load_contiguous(b, base, lanes, mask, condition);
+    if (stride == -1) value = builder_.CreateShuffleVector(value, reversed);
+    return from_memory(b.dtype, value);
   }
   if (stride == 2 && lanes % 2 == 0 && (!mask || target_.has_masks))
     return from_memory(b.dtype, load_every_second(b, form->base, lanes, mask));
@@ -221,6 +222,45 @@ void Emitter::store_scalar(const BufferNode& b, const Expr& index, llvm::Value* 
   }
 }
 
+// Whether lanes that are so many elements apart fill a word each, and a register has masks for its
+// single elements.
+bool Emitter::interleaves(std::optional<int64_t> stride, int bytes, int lanes) const {
+  if (!stride || *stride < 2 || lanes < 4) return false;
+  const int64_t word = *stride * bytes;
+  return (word == 4 || word == 8) && bytes < 4 && target_.has_feature("avx512bw");
+}
+
+// Each lane widened to a word, shifted to its place there; a masked store of a register's words at
+// a time. One scatter of 16 bytes costs ten of these.
+void Emitter::store_interleaved(const BufferNode& b, const Linear& base, int64_t stride,
+                                llvm::Value* value, llvm::Value* mask) {
+  const int lanes =
+      static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements());
+  const int bytes = byte_size(b.dtype), word = static_cast<int>(stride) * bytes;
+  const int per_store = std::min(lanes, target_.vector_bits / 8 / word);
+  const bool whole_words = std::all_of(base.terms.begin(), base.terms.end(),
+                                       [&](const auto& t) { return t.coefficient % stride == 0; });
+  const int64_t place = whole_words && base.constant > 0 ? base.constant % stride : 0;
+  llvm::Type* words = wide(builder_.getIntNTy(static_cast<unsigned>(8 * word)), per_store);
+  llvm::Type* elements = wide(memory_type(b.dtype), per_store * static_cast<int>(stride));
+  for (int first = 0; first < lanes; first += per_store) {
+    std::vector<int> piece(per_store), spread;
+    for (int i = 0; i < per_store; ++i) piece[i] = first + i;
+    for (int i = 0; i < per_store * stride; ++i)
+      spread.push_back(i % stride == place ? static_cast<int>(i / stride) : per_store);
+    llvm::Value* part = builder_.CreateZExt(builder_.CreateShuffleVector(value, piece), words);
+    part = builder_.CreateShl(part, static_cast<uint64_t>(8 * bytes * place));
+    llvm::Value* on = mask ? builder_.CreateShuffleVector(mask, piece)
+                           : llvm::ConstantInt::getTrue(wide(builder_.getInt1Ty(), per_store));
+    on = builder_.CreateShuffleVector(on, llvm::Constant::getNullValue(on->getType()), spread);
+    Linear at = base;
+    at.constant += first * stride - place;
+    note_alias(builder_.CreateMaskedStore(builder_.CreateBitCast(part, elements), pointer(b, at),
+                                          alignment(b, at), on),
+               b);
+  }
+}
+
 void Emitter::store_vector(const BufferNode& b, const Expr& index, llvm::Value* value,
                            llvm::Value* mask, int lanes) {
   const auto form = lane_form(index);
@@ -232,6 +272,8 @@ void Emitter::store_vector(const BufferNode& b, const Expr& index, llvm::Value* 
       store = builder_.CreateMaskedStore(value, place, align, mask);
     else
       store = builder_.CreateAlignedStore(value, place, align);
+  } else if (interleaves(constant_stride(form), byte_size(b.dtype), lanes)) {
+    return store_interleaved(b, form->base, *constant_stride(form), value, mask);
   } else {  // in lane order where lanes meet
     store = builder_.CreateMaskedScatter(value, lane_pointers(b, index, lanes),
                                          llvm::Align(byte_size(b.dtype)), mask);

@@ -44,7 +44,11 @@ llvm::Constant* Emitter::float_splat(Type t, double value) {
 }
 
 llvm::Value* Emitter::splat(llvm::Value* v, int lanes) {
-  return lanes == 1 ? v : builder_.CreateVectorSplat(lanes, v);
+  if (lanes == 1) return v;
+  llvm::Value* all = builder_.CreateVectorSplat(lanes, v);
+  if (auto known = bits_.find(v); known != bits_.end())
+    bits_[all] = builder_.CreateVectorSplat(lanes, known->second);
+  return all;
 }
 
 // f16 by the conversion instructions; bf16 by adding just under half a unit of the kept bits (one
@@ -61,6 +65,7 @@ llvm::Value* Emitter::to_memory(DType t, llvm::Value* v) {
   const int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
   if (is_bool(t)) return builder_.CreateZExt(v, wide(type, lanes));
   if (t == DType::f16) return builder_.CreateFPTrunc(v, wide(type, lanes));
+  if (llvm::Value* exact = known_bits(v)) return exact;
   llvm::Type* word = wide(builder_.getInt32Ty(), lanes);
   auto number = [&](uint64_t n) { return llvm::ConstantInt::get(word, n); };
   llvm::Value* bits = builder_.CreateBitCast(v, word);
@@ -80,7 +85,20 @@ llvm::Value* Emitter::from_memory(DType t, llvm::Value* v) {
   llvm::Type* word = wide(builder_.getInt32Ty(), lanes);
   llvm::Value* bits =
       builder_.CreateShl(builder_.CreateZExt(v, word), llvm::ConstantInt::get(word, 16));
-  return builder_.CreateBitCast(bits, wide(builder_.getFloatTy(), lanes));
+  llvm::Value* value = builder_.CreateBitCast(bits, wide(builder_.getFloatTy(), lanes));
+  bits_[value] = v;
+  return value;
+}
+
+// The bf16 bits that a float was made of, so that they go back without rounding; null where it was
+// computed.
+llvm::Value* Emitter::known_bits(llvm::Value* v) {
+  if (auto known = bits_.find(v); known != bits_.end()) return known->second;
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(v);
+  if (!constant || !constant->isNullValue()) return nullptr;
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  const int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
+  return llvm::Constant::getNullValue(wide(memory_type(DType::bf16), lanes));
 }
 
 llvm::Value* Emitter::binary_op(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b) {

@@ -81,6 +81,7 @@ class Emitter {
   llvm::Value* round_to(DType t, llvm::Value* v);
   llvm::Value* from_memory(DType t, llvm::Value* v);
   llvm::Value* to_memory(DType t, llvm::Value* v);
+  llvm::Value* known_bits(llvm::Value* v);
   llvm::Value* binary_op(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b);
   llvm::Value* float_op(BinaryOp op, llvm::Value* a, llvm::Value* b);
   llvm::Value* integer_op(BinaryOp op, Type t, llvm::Value* a, llvm::Value* b);
@@ -104,6 +105,7 @@ class Emitter {
   llvm::Value* emit_let(const Let& n);
   llvm::Value* emit_vector_reduce(const VectorReduce& n);
   llvm::Value* emit_shuffle(const Shuffle& n, int lanes);
+  llvm::Value* shuffled(llvm::Value* value, const Shuffle& n, int lanes);
   llvm::Value* emit_intrinsic(const IntrinsicCall& n, Type t);  // emit_intrinsic.cpp
   llvm::Value* under_predicate(llvm::Value* condition, const Expr& e);
   bool has_load(const Expr& e);
@@ -132,6 +134,9 @@ class Emitter {
   void emit_store(const Store& n);
   void store_vector(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask,
                     int lanes);
+  bool interleaves(std::optional<int64_t> stride, int bytes, int lanes) const;
+  void store_interleaved(const BufferNode& b, const Linear& base, int64_t stride,
+                         llvm::Value* value, llvm::Value* mask);
   void store_scalar(const BufferNode& b, const Expr& index, llvm::Value* value, llvm::Value* mask);
   void store_atomic(const Store& n);
   void emit_prefetch(const PrefetchLine& n);
@@ -186,6 +191,7 @@ class Emitter {
       nullptr;  // where the value being computed will be used; null: everywhere
   std::vector<std::unordered_map<const ExprNode*, llvm::Value*>> memo_{1};
   std::unordered_map<const ExprNode*, bool> has_load_;
+  std::unordered_map<const llvm::Value*, llvm::Value*> bits_;  // the bf16 that a float came from
   std::unordered_map<const BufferNode*, llvm::MDNode*> scopes_, others_;
 };
 

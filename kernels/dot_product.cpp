@@ -1,0 +1,104 @@
+#include "kernels/dot_product.h"
+
+#include <tenon/ir/visit.h>
+
+#include <algorithm>
+
+#include "arith/formula_match.h"
+#include "kernels/blocking.h"
+#include "kernels/cost.h"
+
+namespace tenon {
+namespace {
+
+const Stage* find_stage_of(const std::vector<StagePath>& paths, const std::string& name) {
+  for (const StagePath& path : paths)
+    if (path.stage->name == name) return path.stage;
+  return nullptr;
+}
+
+bool has_instruction(const Intrinsic& intrinsic, const Target& target) {
+  const int lanes = target.lanes(parts_of(intrinsic).output->dtype);
+  return std::any_of(intrinsic.implementations.begin(), intrinsic.implementations.end(),
+                     [&](const IntrinsicImplementation& code) {
+                       return code.lanes == lanes &&
+                              std::all_of(code.features.begin(), code.features.end(),
+                                          [&](const auto& f) { return target.has_feature(f); });
+                     });
+}
+
+/// The only dimension whose index is the variable itself; nothing when another index uses it too.
+std::optional<int> dimension_of(const Load& load, const Var& v) {
+  std::optional<int> found;
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    if (!uses_var(load.indices[d], v)) continue;
+    const VarRef* ref = load.indices[d].as<VarRef>();
+    if (!ref || found) return std::nullopt;
+    found = static_cast<int>(d);
+  }
+  return found;
+}
+
+/// The parts of X and W, when both run along the reduction in steps of one element.
+std::optional<DotProduct> describe(const std::vector<Expr>& loads, const Stage& stage,
+                                   const Contraction& c) {
+  DotProduct out;
+  const Var& k = stage.axes.back().axis.var;
+  const Var& lane = stage.axes[stage.indices.size() - 1].axis.var;
+  const auto is_x = [&](const Expr& e) { return uses_var(e, lane); };
+  if (loads.size() != 2 || is_x(loads[0]) == is_x(loads[1])) return std::nullopt;
+  const Load &x = *loads[is_x(loads[0]) ? 0 : 1].as<Load>(),
+             &w = *loads[is_x(loads[0]) ? 1 : 0].as<Load>();
+  const auto k_of_x = dimension_of(x, k), k_of_w = dimension_of(w, k);
+  const auto lane_of_x = dimension_of(x, lane);
+  if (!k_of_x || !k_of_w || !lane_of_x || x.buffer->name != c.x_buffer || x.buffer == w.buffer)
+    return std::nullopt;
+  out.k_of_x = *k_of_x;
+  out.w_buffer = w.buffer->name;
+  for (int d = 0; d < static_cast<int>(w.indices.size()); ++d)
+    if (d != *k_of_w) out.w_order.push_back(d);
+  out.w_order.push_back(*k_of_w);
+  out.w_in_order = *k_of_w + 1 == static_cast<int>(w.indices.size());
+  return out;
+}
+
+}  // namespace
+
+std::optional<DotProduct> find_dot_product(const Program& program, const Contraction& c,
+                                           const Target& target) {
+  const std::vector<StagePath> paths = stage_paths(program.body);
+  const Stage* stage = find_stage_of(paths, c.stage);
+  if (!stage || !stage->combiner || stage->values.size() != 1 || c.reduce.size() != 1)
+    return std::nullopt;
+  for (const auto& intrinsic : intrinsics()) {
+    const IntrinsicParts parts = parts_of(*intrinsic);
+    if (parts.output->dtype != c.dtype || !has_instruction(*intrinsic, target) ||
+        combiner_op(*parts.stage->combiner) != combiner_op(*stage->combiner))
+      continue;
+    const FormulaMatch match = match_formula(parts, stage->values[0]);
+    if (!match.difference.empty()) continue;
+    auto out = describe(match.loads, *stage, c);
+    if (!out) continue;
+    out->intrinsic = intrinsic;
+    out->group = parts.group;
+    return out;
+  }
+  return std::nullopt;
+}
+
+Contraction in_groups(const Contraction& c, int64_t group) {
+  Contraction out = c;
+  out.reduce[0].extent = ceil_div(c.reduce[0].extent, group);
+  out.in_panels = group > 1;
+  return out;
+}
+
+bool prefers_dots(const Contraction& c, const DotProduct& dots, const Target& target, bool ahead) {
+  if (ahead) return true;
+  if (extent_of(c.rows) < dots.group) return false;  // a copied element is used once
+  const Contraction groups = in_groups(c, dots.group);
+  return blocked_cycles(groups, best_blocking(groups, target, false), target, false) <
+         blocked_cycles(c, best_blocking(c, target, false), target, false);
+}
+
+}  // namespace tenon

@@ -1,0 +1,30 @@
+#pragma once
+#include <tenon/ir/intrinsic.h>
+
+#include "kernels/contraction.h"
+
+namespace tenon {
+
+/// A product of narrow numbers with wide sums, of which one instruction adds up `group` terms for
+/// each lane: C[m, n] += wide(W[m, k]) * wide(X[k, n]).
+struct DotProduct {
+  IntrinsicRef intrinsic;
+  int64_t group = 1;         ///< terms that one lane adds at a time
+  int k_of_x = 0;            ///< X's dimension of the reduction
+  std::string w_buffer;      ///< W
+  std::vector<int> w_order;  ///< its dimensions with that of the reduction last
+  bool w_in_order = false;   ///< it lies so: neighbours along the reduction
+};
+
+/// How the plain product `c` of the program runs on such an instruction of the target, or nothing
+/// when it has none of this formula.
+std::optional<DotProduct> find_dot_product(const Program& program, const Contraction& c,
+                                           const Target& target);
+
+/// Whether its copy of X in groups costs less than what it saves. `ahead`: X comes packed.
+bool prefers_dots(const Contraction& c, const DotProduct& dots, const Target& target, bool ahead);
+
+/// The product of groups as the blocking model sees it: a group is one element of four bytes.
+Contraction in_groups(const Contraction& c, int64_t group);
+
+}  // namespace tenon
