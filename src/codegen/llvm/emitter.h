@@ -67,6 +67,9 @@ class Emitter {
     std::unordered_map<const BufferNode*, Home> homes;
     std::unordered_map<const llvm::Value*, int> depths;
     std::vector<llvm::AllocaInst*> register_parts;
+    /// Loads of the unrolled loop at hand that were made ahead of it, by iteration.
+    std::unordered_map<const Load*, std::vector<llvm::Value*>> transposed;
+    size_t iteration = 0;
   };
 
   // types (emit_ops.cpp)
@@ -142,6 +145,8 @@ class Emitter {
   void emit_prefetch(const PrefetchLine& n);
   void update_atomically(DType t, BinaryOp op, llvm::Value* pointer, llvm::Value* operand);
   void note_alias(llvm::Instruction* access, const BufferNode& b);
+  void transpose_loads(const For& n, int64_t extent);  // emit_transpose.cpp
+  void transpose_load(const For& n, const Load& load, int lanes, int64_t extent);
   static bool holds(const Home& h, int64_t element);
   std::vector<int64_t> register_indices(const BufferNode& b, const Expr& index, int lanes);
   llvm::Value* read_register(const BufferNode& b, const std::vector<int64_t>& at);

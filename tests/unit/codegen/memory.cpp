@@ -72,6 +72,51 @@ TEST_CASE("strides of -1, 0, 2 and -3, and indices read from memory") {
   }
 }
 
+TEST_CASE("columns of a square are read by rows, whole or in part, and nothing beside it") {
+  const Var r("r");
+  for (const Target& target : runnable_targets())
+    for (DType type : {f32, i32})
+      for (int lanes : {4, 8, 16})
+        for (int columns = 1; columns <= 17; ++columns)
+          for (int rows : {lanes, lanes - 3}) {
+            const int64_t pitch = columns + 2, n = (rows - 1) * pitch + columns;
+            const Buffer x = flat_buffer("x", type, n), y = flat_buffer("y", type, columns * lanes);
+            const Expr at = ramp(Expr(r), Expr(pitch), lanes), to = ramp(r * lanes, Expr(1), lanes);
+            const Expr mask = rows == lanes ? Expr() : first_lanes(lanes, Expr(rows));
+            const Expr one = broadcast(type == f32 ? float_imm(1) : int_imm(1, i32), lanes);
+            const Stmt body = store(y, to, load(x, {at}, mask) + one, mask);
+            const Array in = random(type, {n}, 3), out = zeros(type, {columns * lanes});
+            INFO(target.name << " " << name(type) << " " << rows << " x " << columns << " of "
+                             << lanes << " lanes");
+            run(program({x}, {y}, loop(r, Expr(columns), body, LoopMark::unroll)),
+                {guarded_copy(in), out}, target);
+            const std::vector<double> from = in.to_doubles(), got = out.to_doubles();
+            for (int c = 0; c < columns; ++c)
+              for (int l = 0; l < lanes; ++l) {
+                const double value = static_cast<float>(from[l < rows ? l * pitch + c : 0] + 1);
+                REQUIRE(got[c * lanes + l] == (l < rows ? value : 0));
+              }
+          }
+}
+
+TEST_CASE("a loop that writes what it reads across is not read ahead") {
+  const Var r("r");
+  const Buffer x = flat_buffer("x", f32, 16 * 16);
+  const Expr column = ramp(Expr(r), Expr(16), 16), row = ramp(r * 16, Expr(1), 16);
+  for (const Target& target : runnable_targets()) {
+    const Array square = counting(16 * 16);
+    std::vector<double> expected = square.to_doubles();
+    for (int k = 0; k < 16; ++k) {
+      std::vector<double> read;
+      for (int l = 0; l < 16; ++l) read.push_back(expected[l * 16 + k]);
+      for (int l = 0; l < 16; ++l) expected[k * 16 + l] = read[l];
+    }
+    run(program({}, {x}, loop(r, Expr(16), store(x, row, load(x, {column})), LoopMark::unroll)),
+        {square}, target);
+    REQUIRE(square.to_doubles() == expected);
+  }
+}
+
 TEST_CASE("select reads only the chosen side") {
   const int64_t n = 20;
   const Buffer x = flat_buffer("x", f32, n), y = flat_buffer("y", f32, n + 8);
