@@ -285,6 +285,18 @@ RefArray ref_softmax(const RefArray& x, int64_t axis, bool logarithm) {
   return y;
 }
 
+RefArray ref_attention(const RefArray& q, const RefArray& k, const RefArray& v,
+                       const RefArray* mask, double scale, bool causal) {
+  RefArray scores = ref_matmul(q, ref_transpose(k, {0, 2, 1}));
+  const int64_t m = scores.shape[1], n = scores.shape[2];
+  each_point(scores.shape, [&](const Shape& at) {
+    scores[at] *= scale;
+    if (mask) scores[at] += (*mask)[{at[1], at[2]}];
+    if (causal && at[2] > at[1] + n - m) scores[at] = -std::numeric_limits<double>::infinity();
+  });
+  return ref_matmul(ref_softmax(scores, 2, false), v);
+}
+
 RefArray ref_layer_norm(const RefArray& x, const RefArray& scale, const RefArray& bias,
                         double epsilon) {
   RefArray y = x;

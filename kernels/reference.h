@@ -56,6 +56,10 @@ RefArray ref_reduce(std::string_view op, const RefArray& x, const std::vector<in
                     bool keep);
 RefArray ref_arg(bool maximum, const RefArray& x, int64_t axis);
 RefArray ref_softmax(const RefArray& x, int64_t axis, bool logarithm);
+/// softmax(q k^T * scale + mask) v of q[b, m, d], k[b, n, d], v[b, n, e] and mask[m, n] (null:
+/// none); causal: query i sees the keys up to i + (n - m).
+RefArray ref_attention(const RefArray& q, const RefArray& k, const RefArray& v,
+                       const RefArray* mask, double scale, bool causal);
 /// Over the last dimension, with scale and bias of its extent.
 RefArray ref_layer_norm(const RefArray& x, const RefArray& scale, const RefArray& bias,
                         double epsilon);

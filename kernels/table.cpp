@@ -3,6 +3,9 @@
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
+#include <cmath>
+
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 #include "kernels/normalize.h"
@@ -265,6 +268,43 @@ KernelEntry softmax_entry(bool logarithm) {
           }};
 }
 
+double attention_scale(const KernelArgs& a) {
+  return 1 / std::sqrt(static_cast<double>(a.number("d")));
+}
+
+KernelEntry attention_entry() {
+  return {
+      "attention",
+      "Y[heads,q,d] = softmax(Q[heads,q,d] K^T / sqrt(d) + M) V, K and V [heads,kv,d]",
+      {number_arg("heads", "matrices"), number_arg("q", "queries"),
+       number_arg("kv", "keys and values", "", 1), number_arg("d", "elements of each", "", 1),
+       word_arg("mask", "causal: later keys are not seen; add: M[q,kv] is added", "none",
+                {"none", "causal", "add"}),
+       word_arg("keys", "columns: K is [heads,d,kv]", "rows", {"rows", "columns"})},
+      {"Q", "K", "V", "M"},
+      [](const KernelArgs& a) {
+        const int64_t h = a.number("heads"), q = a.number("q"), kv = a.number("kv"),
+                      d = a.number("d");
+        const bool columns = a.word("keys") == "columns";
+        const Tensor mask = a.word("mask") == "add" ? a.tensor("M", {q, kv}) : Tensor();
+        return std::vector<Tensor>{attention(
+            a.tensor("Q", {h, q, d}), a.tensor("K", columns ? Shape{h, d, kv} : Shape{h, kv, d}),
+            a.tensor("V", {h, kv, d}), mask,
+            {.causal = a.word("mask") == "causal", .keys_as_columns = columns}, "Y")};
+      },
+      [](const KernelArgs& a) {
+        return 4 * times(a, {"heads", "q", "kv", "d"});
+      },
+      [](const KernelArgs& a, const Inputs& in) {
+        // The program's order of first use: Q, K, M, V.
+        const bool added = a.word("mask") == "add";
+        return ref_attention(in[0],
+                             a.word("keys") == "columns" ? ref_transpose(in[1], {0, 2, 1}) : in[1],
+                             in[added ? 3 : 2], added ? &in[2] : nullptr, attention_scale(a),
+                             a.word("mask") == "causal");
+      }};
+}
+
 KernelEntry layer_norm_entry() {
   return {"layer_norm",
           "each row of X minus its mean, over its deviation, times S plus B",
@@ -378,8 +418,8 @@ std::vector<KernelEntry> whole_table() {
   std::vector<KernelEntry> table = {
       matmul_entry(),         batch_matmul_entry(), gemm_entry(),        conv2d_entry(),
       conv2d_blocked_entry(), pool_entry(),         global_pool_entry(), softmax_entry(false),
-      softmax_entry(true),    layer_norm_entry(),   batch_norm_entry(),  reduce_entry(),
-      elementwise_entry()};
+      softmax_entry(true),    attention_entry(),    layer_norm_entry(),  batch_norm_entry(),
+      reduce_entry(),         elementwise_entry()};
   for (KernelEntry& entry : mover_entries()) table.push_back(std::move(entry));
   return table;
 }

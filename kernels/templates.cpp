@@ -9,6 +9,7 @@
 #include "kernels/blocking.h"
 #include "kernels/contraction.h"
 #include "kernels/dot_product.h"
+#include "kernels/fused_products.h"
 
 namespace tenon {
 namespace {
@@ -79,6 +80,7 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
   const std::string anchor = roles(program).anchor;
   if (r.count > 0 && !r.chained && find_blocked_conv(program, anchor, target))
     list.push_back({"conv", conv_template});
+  if (r.chained && find_fused_products(program)) list.push_back({"attention", attention_template});
   if (r.count == 0) list.push_back({"map", map_template});
   const auto product = r.count > 0 && !r.chained ? find_contraction(program, anchor) : std::nullopt;
   // A product of symbolic extents has no tile of this kind, and rows alone are a poor one.

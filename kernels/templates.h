@@ -24,6 +24,10 @@ void matmul_template(Schedule& s, Knobs& knobs);
 /// f32): X, and W where it needs to be, packed in such groups. Needs find_dot_product().
 void dot_template(Schedule& s, Knobs& knobs);
 
+/// Two products with stages between that work row by row (attention): blocks of rows, whose scores
+/// stay in the cache, rows in the lanes. Needs find_fused_products().
+void attention_template(Schedule& s, Knobs& knobs);
+
 /// Chains of reductions along the same rows (softmax, normalisations, reductions, pools):
 /// everything of a row is computed inside its loop.
 void row_template(Schedule& s, Knobs& knobs);

@@ -183,6 +183,17 @@ TEST_CASE("rows: softmax, layer norm, batch norm") {
   check(p, in, ref_softmax(in[0], 1, false), 1e-5);
 }
 
+TEST_CASE("attention over odd shapes") {
+  for (const char* mask : {"mask=none", "mask=causal", "mask=add"})
+    for (const char* keys : {"keys=rows", "keys=columns"}) {
+      check_entry("attention", {"heads=2", "q=5", "kv=7", "d=4", mask, keys}, 1e-5);
+      check_entry("attention", {"heads=1", "q=1", "kv=130", "d=17", mask, keys}, 1e-5);
+    }
+  check_entry("attention", {"heads=0", "q=5", "kv=7", "d=4"});
+  check_entry("attention", {"heads=2", "q=3", "kv=17", "d=5", "type=f64"}, 1e-12);
+  check_entry("attention", {"heads=2", "q=3", "kv=17", "d=5", "type=f16"}, 2e-3);
+}
+
 TEST_CASE("reductions along any axes") {
   for (const std::string& op : reduce_names()) {
     if (op == "any" || op == "all" || op == "log_sum") continue;

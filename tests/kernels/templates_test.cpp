@@ -53,6 +53,7 @@ std::vector<Case> cases_of_extent(int64_t extent) {
       {"global_pool", {set("c={}"), "h=7", "w=5"}},
       {"softmax", {"rows=7", set("columns={}")}},
       {"log_softmax", {set("rows={}"), "columns=17"}},
+      {"attention", {"heads=2", set("q={}"), "kv=9", "d=5"}},
       {"layer_norm", {set("rows={}"), "columns=37"}},
       {"batch_norm", {"c=7", "h=5", set("w={}")}},
       {"reduce", {set("shape=7x{}"), "axis=1"}},
@@ -68,6 +69,7 @@ std::vector<Case> cases_of_extent(int64_t extent) {
       {"expand", {"shape=7x1", set("to=7x{}")}},
       {"tile", {set("shape=3x{}"), "repeats=2,3"}}};
   if (extent > 0) {
+    list.push_back({"attention", {"heads=1", "q=7", set("kv={}"), "d=17"}});
     list.push_back({"layer_norm", {"rows=7", set("columns={}")}});
     list.push_back({"global_pool", {"op=max", "c=7", set("h={}"), "w=3"}});
     list.push_back({"pad", {set("shape=5x{}"), "before=4", "after=9", "mode=reflect"}});

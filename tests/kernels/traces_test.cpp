@@ -36,6 +36,7 @@ const std::vector<Family>& families() {
       {"global_pool", {"c={}", "h=7", "w=5"}},
       {"softmax", {"rows=7", "columns={}"}},
       {"log_softmax", {"rows={}", "columns=17"}},
+      {"attention", {"heads=2", "q={}", "kv=9", "d=5"}},
       {"layer_norm", {"rows={}", "columns=37"}},
       {"batch_norm", {"c=7", "h=5", "w={}"}},
       {"reduce", {"shape=7x{}", "axis=1"}},

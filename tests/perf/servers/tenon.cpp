@@ -313,8 +313,10 @@ std::vector<Variant> pool_row(const Case& c) {
   return out;
 }
 
-std::vector<Variant> attention_row(const Case&) {
-  throw NotThere("no kernel that fuses product, softmax and product yet");
+std::vector<Variant> attention_row(const Case& c) {
+  std::vector<std::string> words = {"attention"};
+  for (const char* name : {"heads", "q", "kv", "d"}) words.push_back(number_word(c, name));
+  return by_words(c, words);
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+#pragma once
+#include <tenon/te/te.h>
+
+namespace tenon {
+
+struct AttentionOptions {
+  double scale = 0;              // of the scores; 0: 1 / sqrt(d)
+  bool causal = false;           // query i sees the keys up to i + (n - m)
+  bool keys_as_columns = false;  // k is [..., d, n]
+};
+
+/// softmax(q k^T * scale + mask) v for q[..., m, d], k[..., n, d], v[..., n, e] -> [..., m, e]. The
+/// stages: name.query = q * scale; name.scores, their products with the keys; name.logits, where
+/// there is a mask; name.max, name.exp, name.sum of each row; name.weighted, the products of the
+/// exponentials with the values; name, those by name.inverse = 1 / name.sum. The leading dimensions
+/// broadcast; `mask` (may be undefined) broadcasts to the scores [..., m, n]. A row of logits that
+/// are all -inf gives NaN. f16 and bf16 in f32. UserError for: ranks below 2, types that differ or
+/// are no floats, d or n that differ, shapes that do not broadcast.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                 const AttentionOptions& options = {}, const std::string& name = "attention");
+
+}  // namespace tenon

@@ -1,0 +1,215 @@
+#include <tenon/support/error.h>
+
+#include <algorithm>
+
+#include "kernels/fused_products.h"
+#include "kernels/nests.h"
+#include "kernels/register_sum.h"
+#include "kernels/templates.h"
+
+namespace tenon {
+namespace {
+
+FusedTiles choose(const FusedProducts& f, const Target& target, Knobs& knobs) {
+  const FusedTiles best = best_tiles(f, target);
+  const int64_t lanes = target.lanes(f.second.dtype), rows = f.second.rows->extent;
+  const auto vectors_of = [&](int64_t extent) { return (extent + lanes - 1) / lanes; };
+  FusedTiles t;
+  t.rows_in_lanes = knobs.flag("rows_in_lanes", best.rows_in_lanes);
+  t.vectors = knobs.pick(
+      "vectors",
+      ladder(vectors_of(std::max(rows, f.first.vector.extent)), {1, 2, 3, 4}, best.vectors),
+      best.vectors);
+  t.keys = knobs.pick("keys", ladder(f.first.vector.extent, {1, 2, 4, 6, 8, 10, 12, 14}, best.keys),
+                      best.keys);
+  t.rows = knobs.pick("rows", ladder(std::max(rows, lanes), {1, 2, 4, 6, 8, 12, 16}, best.rows),
+                      best.rows);
+  t.value_vectors =
+      knobs.pick("value_vectors",
+                 ladder(vectors_of(f.second.vector.extent), {1, 2, 3, 4, 6, 8}, best.value_vectors),
+                 best.value_vectors);
+  const int64_t free = registers_free(target);
+  knobs.require(
+      [free](const Point& p) {
+        const int64_t first = p.number("rows_in_lanes") ? p.number("keys") : p.number("rows");
+        return registers_used({first, 1, p.number("vectors")}) <= free &&
+               registers_used({p.number("rows"), 1, p.number("value_vectors")}) <= free;
+      },
+      "a tile needs more vector registers than the target has");
+  knobs.require(
+      [lanes](const Point& p) {
+        return !p.number("rows_in_lanes") || p.number("vectors") * lanes % p.number("rows") == 0;
+      },
+      "a block of rows is no whole number of tiles");
+  return t;
+}
+
+/// The second product after tiling.
+struct Loops {
+  std::vector<Loop> shared;  // batch and blocks of rows, the last one round everything else
+  Loop tile, row, column;    // the tile's loop, and inside it
+};
+
+/// batch.. i e j   ->   batch.. i.o | i.t e.o j i.i e.i
+Loops tile_second(Schedule& s, const FusedProducts& f, const FusedTiles& t) {
+  StageSteps second = s[f.second.stage];
+  const int64_t lanes = s.target().lanes(f.second.dtype);
+  Loops l;
+  for (const LoopExtent& batch : f.second.batch) l.shared.push_back({f.second.stage, batch.loop});
+  const auto [block, in_block] = second.split(f.second.rows->loop, t.block(lanes));
+  l.shared.push_back(block);
+  std::vector<LoopRef> order(l.shared.begin(), l.shared.end());
+  const auto [columns, column] = second.split(f.second.vector.loop, t.value_vectors * lanes);
+  order.push_back(columns);
+  l.tile = columns;
+  l.row = in_block;
+  l.column = column;
+  if (t.rows_in_lanes) {
+    const auto [rows, row] = second.split(in_block, t.rows);
+    order.push_back(rows);
+    l.tile = rows;
+    l.row = row;
+  }
+  order.insert(order.end(), {Loop{f.second.stage, f.second.reduce[0].loop}, l.row, column});
+  second.reorder(order);
+  return l;
+}
+
+/// One stage between the products, at the block's loop.
+struct Part {
+  Schedule& s;
+  const FusedProducts& f;
+  const FusedTiles& tiles;
+  const FusedStage& stage;
+  Loop block;
+  std::vector<std::string>& done;
+
+  std::vector<Loop> loops() const { return loops_below(s, stage.name, block); }
+  StageSteps steps() const { return s[stage.name]; }
+  void in_registers(const Loop& at, const std::function<void(const std::string&)>& copy) const {
+    const std::string store = steps().cache_write(at, {Scope::reg}).store;
+    copy(store);
+    done.push_back(store);
+  }
+
+  void store_rows_innermost() const;
+  void first_with_rows_in_lanes() const;
+  void first_with_keys_in_lanes() const;
+  void reduction_with_rows_in_lanes() const;
+  void map_with_rows_in_lanes() const;
+  void schedule() const;
+};
+
+/// The buffer [.., i, j] in memory as [.., j, i].
+void Part::store_rows_innermost() const {
+  std::vector<LayoutDim> layout;
+  const int row = static_cast<int>(f.row_dims) - 1;
+  for (int d = 0; d < row; ++d) layout.push_back({d, 1, 0});
+  layout.insert(layout.end(), {{row + 1, 1, 0}, {row, 1, 0}});
+  s.pack(stage.buffer, layout);
+}
+
+/// i j c   ->   j.o c j.i unroll, i vectorize: keys are the rows of the tile
+void Part::first_with_rows_in_lanes() const {
+  const std::vector<Loop> l = loops();
+  const Loop i = l[f.row_dims - 1], j = l[f.row_dims], c = l[f.row_dims + 1];
+  const auto [tile, key] = steps().split(j, tiles.keys);
+  steps().reorder({tile, c, key, i});
+  in_registers(tile, [&](const std::string& store) {
+    const std::vector<Loop> copy = loops_below(s, store, tile);
+    const Loop row = copy[copy.size() - 2], column = copy.back();
+    s[store].reorder({column, row});
+    s[store].unroll(column);
+    s[store].vectorize(row, {Tail::mask});
+  });
+  steps().unroll(key);
+  steps().vectorize(i, {Tail::mask});
+}
+
+/// i j c   ->   j.o c i unroll, j.i vectorize; where keys are rows, j i c vectorize: dot products
+void Part::first_with_keys_in_lanes() const {
+  const std::vector<Loop> l = loops();
+  const Loop i = l[f.row_dims - 1], j = l[f.row_dims], c = l[f.row_dims + 1];
+  if (!f.first.x_contiguous) {
+    steps().reorder({j, i, c});
+    s.try_apply(Vectorize{stage.name, c.name, Tail::mask});
+    return;
+  }
+  const auto [tile, lane] = steps().split(j, tiles.vectors * s.target().lanes(f.second.dtype));
+  steps().reorder({tile, c, i, lane});
+  in_registers(tile, [&](const std::string& store) { finish_map_in_tile(s, store, tile); });
+  steps().unroll(i);
+  steps().vectorize(lane, {Tail::mask});
+}
+
+/// i j   ->   j, i vectorize: as many sums as rows
+void Part::reduction_with_rows_in_lanes() const {
+  const std::vector<Loop> l = loops();
+  const Loop i = l[f.row_dims - 1], j = l[f.row_dims];
+  const auto [all, row] = steps().split(i, tiles.vectors * s.target().lanes(f.second.dtype));
+  steps().reorder({all, j, row});
+  in_registers(all, [&](const std::string& store) { finish_map_in_tile(s, store, all); });
+  steps().vectorize(row, {Tail::mask});
+}
+
+/// i j   ->   j, i vectorize; where an operand's neighbours lie along j: i.o j.o j.i unroll, i.i
+/// vectorize, squares that registers transpose
+void Part::map_with_rows_in_lanes() const {
+  const std::vector<Loop> l = loops();
+  const Loop i = l[f.row_dims - 1];
+  if (!stage.across) {
+    if (stage.columns) steps().reorder({l[f.row_dims], i});
+    steps().vectorize(i, {Tail::mask});
+    return;
+  }
+  const int64_t lanes = s.target().lanes(f.second.dtype);
+  const auto [rows, row] = steps().split(i, lanes);
+  const auto [columns, column] = steps().split(l[f.row_dims], lanes);
+  steps().reorder({rows, columns, column, row});
+  steps().unroll(column);
+  steps().vectorize(row, {Tail::mask});
+}
+
+void Part::schedule() const {
+  const bool first = stage.name == f.first.stage;
+  if (!tiles.rows_in_lanes) {
+    if (first) return first_with_keys_in_lanes();
+    if (!stage.reduces) return finish_map_in_loop(s, stage.name, block);
+    s.try_apply(Vectorize{stage.name, loops().back().name, Tail::mask});
+    return;
+  }
+  if (stage.columns) store_rows_innermost();
+  if (first) return first_with_rows_in_lanes();
+  if (stage.reduces) return reduction_with_rows_in_lanes();
+  map_with_rows_in_lanes();
+}
+
+}  // namespace
+
+void attention_template(Schedule& s, Knobs& knobs) {
+  const auto f = find_fused_products(s.program());
+  TENON_CHECK(f, "attention_template on a program that is no product, rows and product");
+  const FusedTiles tiles = choose(*f, s.target(), knobs);
+  const std::string& second = f->second.stage;
+  for (size_t n = f->ahead.size(); n-- > 0;) s.try_apply(ComputeInline{f->ahead[n].name});
+  const Loops l = tile_second(s, *f, tiles);
+  std::vector<std::string> done = {second};
+  const size_t in_tile = place_sum(s, second, f->second.output, l.tile, done);
+  s[second].unroll(l.row);
+  s[second].vectorize(l.column, {Tail::mask});
+  for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], l.tile);
+  const Loop block = l.shared.back();
+  std::vector<FusedStage> inside;
+  for (size_t n = f->between.size(); n-- > 0;)
+    if (s.has_stage(f->between[n].name) &&
+        !s.try_apply(ComputeAt{f->between[n].name, second, block.name}))
+      inside.push_back(f->between[n]);
+  for (const FusedStage& stage : inside) {
+    Part{s, *f, tiles, stage, block, done}.schedule();
+    done.push_back(stage.name);
+  }
+  fuse_and_parallel(s, second, l.shared);
+  schedule_rest(s, done);
+}
+
+}  // namespace tenon
