@@ -4,6 +4,7 @@
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "codegen/llvm/codegen.h"
@@ -15,9 +16,14 @@ namespace tenon {
 namespace {
 
 /// Workspaces that calls take and give back, so that a kernel may run in several threads at once.
+/// The last one given back waits in a place that needs no lock.
 class Workspaces {
  public:
+  ~Workspaces() { delete ready_.load(); }
+
   std::unique_ptr<Workspace> take() {
+    if (Workspace* one = ready_.exchange(nullptr, std::memory_order_acquire))
+      return std::unique_ptr<Workspace>(one);
     std::lock_guard<std::mutex> lock(mutex_);
     if (free_.empty()) return std::make_unique<Workspace>();
     std::unique_ptr<Workspace> one = std::move(free_.back());
@@ -26,11 +32,14 @@ class Workspaces {
   }
 
   void give_back(std::unique_ptr<Workspace> one) {
+    one.reset(ready_.exchange(one.release(), std::memory_order_acq_rel));
+    if (!one) return;
     std::lock_guard<std::mutex> lock(mutex_);
     free_.push_back(std::move(one));
   }
 
  private:
+  std::atomic<Workspace*> ready_ = nullptr;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Workspace>> free_;
 };
@@ -47,13 +56,24 @@ struct Kernel::State {
   Program flat() const { return lower(program, target); }
 };
 
-void Kernel::run(std::span<const Array> arguments, ThreadPool& pool) const {
+template <class Args>
+void Kernel::run_on(Args arguments, ThreadPool& pool) const {
   if (!defined())
     throw UserError("an empty Kernel is called\n  try: assign what compile() returns to it first");
+  const Module& module = state_->module;
+  if (!module.needs_workspace()) {
+    Workspace none;
+    return call(module, arguments, pool, none);
+  }
   std::unique_ptr<Workspace> workspace = state_->workspaces.take();
-  call(state_->module, arguments, pool, *workspace);
+  call(module, arguments, pool, *workspace);
   state_->workspaces.give_back(std::move(workspace));
 }
+
+void Kernel::run(std::span<const Array> arguments, ThreadPool& pool) const {
+  run_on(arguments, pool);
+}
+void Kernel::run(Arguments arguments, ThreadPool& pool) const { run_on(arguments, pool); }
 
 namespace {
 

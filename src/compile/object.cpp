@@ -1,5 +1,6 @@
 #include <tenon/compile/compile.h>
 #include <tenon/ir/ops.h>
+#include <tenon/ir/visit.h>
 #include <tenon/runtime/timer.h>
 
 #include "arith/layout.h"
@@ -26,6 +27,20 @@ Extent extent_of(const Expr& e, const Program& program) {
   throw InternalError(fmt::format("internal error: {} is no symbol of {}", print(e), program.name));
 }
 
+/// Parallel loops that a call starts, those inside a serial loop counted twice.
+int parallel_loops(const Stmt& body) {
+  int loops = 0;
+  walk(
+      body,
+      [&](const Stmt& s) {
+        const For* n = s.as<For>();
+        if (n) loops += n->mark == LoopMark::parallel ? 1 : 2 * parallel_loops(n->body);
+        return n == nullptr;
+      },
+      nullptr);
+  return loops;
+}
+
 }  // namespace
 
 KernelObject compile_object(const Program& loop_tree, const Target& target) {
@@ -43,6 +58,7 @@ KernelObject compile_object(const Program& loop_tree, const Target& target) {
     out.bytes = code.bytes;
     out.symbol = code.symbol;
     out.symbolic_workspace = code.workspace.symbolic;
+    out.module.many_loops = parallel_loops(flat.body) > 1;
     out.module.workspace_bytes = code.workspace.shared;
     out.module.workspace_bytes_per_worker = code.workspace.per_worker;
   }

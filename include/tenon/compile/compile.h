@@ -32,10 +32,11 @@ class Kernel {
   /// Arguments: the formula's inputs, then its outputs (written in place). UserError as runtime's
   /// call().
   void run(std::span<const Array> arguments, ThreadPool& pool) const;
+  void run(Arguments arguments, ThreadPool& pool) const;
   template <class... Arrays>
   void operator()(const Arrays&... arrays) const {
-    const Array list[] = {arrays...};
-    run(list, default_pool());
+    const Array* const list[] = {&arrays...};
+    run(Arguments(list), default_pool());
   }
 
   /// What the kernel takes for the input `parameter`, which its schedule packs ahead
@@ -59,6 +60,8 @@ class Kernel {
 
  private:
   friend Kernel compile(const Program& loop_tree, const Target& target);
+  template <class Args>
+  void run_on(Args arguments, ThreadPool& pool) const;
   struct State;
   std::shared_ptr<const State> state_;
 };

@@ -26,9 +26,10 @@ struct Extent {
     return extent;
   }
   /// The extent when the module's symbols have these values.
-  int64_t at(const std::vector<int64_t>& dims) const {
-    return symbol < 0 ? value : value + factor * dims[static_cast<size_t>(symbol)];
+  int64_t at(const int64_t* dims) const {
+    return symbol < 0 ? value : value + factor * dims[symbol];
   }
+  int64_t at(const std::vector<int64_t>& dims) const { return at(dims.data()); }
   bool operator==(const Extent&) const = default;
 };
 
@@ -79,12 +80,16 @@ struct Module {
   int64_t workspace_bytes = 0;         ///< once a call
   int64_t workspace_bytes_per_worker = 0;
   tenon_workspace workspace_of = nullptr;  ///< where the bytes depend on the symbols: the code says
-  std::vector<Parameter> parameters;       ///< inputs, then outputs
+  bool many_loops = true;  ///< may start several parallel loops a call: workers stay awake between
+  std::vector<Parameter> parameters;  ///< inputs, then outputs
   std::vector<Symbol> symbols;
 
   /// Bytes of parameter `k` at these values of the symbols.
   int64_t bytes_of(size_t k, const int64_t* dims) const;
 
+  bool needs_workspace() const {
+    return workspace_bytes > 0 || workspace_bytes_per_worker > 0 || workspace_of;
+  }
   /// Bytes of workspace of a call with these values of the symbols.
   int64_t workspace_total(int workers, const int64_t* dims = nullptr) const {
     int64_t bytes[2] = {workspace_bytes, workspace_bytes_per_worker};
@@ -105,11 +110,16 @@ class Workspace {
   Array memory_;
 };
 
+/// The arguments of a call; pointers, since copying a handle costs more than checking it.
+using Arguments = std::span<const Array* const>;
+
 /// Checks the arguments against the parameters and runs the kernel. UserError, naming the
 /// parameter, for a wrong number of arguments, element type, rank or extent, a symbolic extent out
 /// of range or with two values, and for an output whose memory overlaps another argument, unless it
 /// is all of an input that its Parameter::in_place names.
-/// InternalError when the kernel returns a status.
+/// InternalError when the kernel returns a status. Allocates nothing (up to 16 arguments), so that
+/// a call of the smallest kernel costs some tens of nanoseconds.
+void call(const Module& module, Arguments arguments, ThreadPool& pool, Workspace& workspace);
 void call(const Module& module, std::span<const Array> arguments, ThreadPool& pool,
           Workspace& workspace);
 

@@ -142,6 +142,22 @@ TEST_CASE("the module describes parameters and workspace") {
   REQUIRE(module.workspace_bytes >= kRows * kColumns * 4);
 }
 
+TEST_CASE("workers are kept awake for kernels that start several loops alone") {
+  const Task task = row_sums({kSplit});
+  const auto many = [&](const std::function<void(Schedule&)>& steps) {
+    Schedule s(task.program, task.target);
+    steps(s);
+    return compile(s.program(), task.target).module().many_loops;
+  };
+  CHECK(!many([](Schedule&) {}));
+  CHECK(!many([](Schedule& s) { s["E"].parallel("i"); }));
+  CHECK(many([](Schedule& s) {
+    s["E"].parallel("i");
+    s["Y"].parallel("r");
+  }));
+  CHECK(many([](Schedule& s) { s["E"].parallel("j"); }));
+}
+
 TEST_CASE("one kernel runs in two threads at once, each with a workspace of its own") {
   const Kernel kernel = compile(row_sums(), Trace{});
   std::vector<std::thread> threads;
