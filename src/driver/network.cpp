@@ -50,7 +50,8 @@ Network load(const std::filesystem::path& model, const NetworkOptions& options,
              const RecordPlaces& places,
              const std::function<void(size_t done, size_t all)>& progress) {
   Network network = Network::load(model, options);
-  network.select(RecordStore(places), check_adapted(options.threads));
+  network.select(RecordStore(places),
+                 check_adapted(options.lent ? options.lent->workers : options.threads));
   network.compile(progress);
   return network;
 }

@@ -7,23 +7,19 @@
 #include <tenon/runtime/timer.h>
 #include <tenon/support/error.h>
 
+#include <immintrin.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
-#include <new>
 
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
+#include "../unit/graph/counted_malloc.h"
 
 namespace {
 
@@ -64,16 +60,105 @@ void checked_call(int64_t n) {
   auto run = [&] { kernel.run(list, pool); };
   auto call = [&] { kernel(a, b, c); };
   const std::vector<double> ns = interleaved_ns(raw, run, call);
-  const int64_t before = allocations;
+  const int64_t before = allocation_count();
   call();
   fmt::print(
       "matmul {0}x{0}x{0}: raw entry {1:.1f} ns, run(list, pool) {2:+.1f} ns, "
       "kernel(a, b, c) {3:+.1f} ns, {4} allocations a call\n",
-      n, ns[0], ns[1] - ns[0], ns[2] - ns[0], allocations - before);
+      n, ns[0], ns[1] - ns[0], ns[2] - ns[0], allocation_count() - before);
+}
+
+/// Another process that never rests, from construction to destruction.
+class Neighbour {
+ public:
+  Neighbour(const std::vector<int>& cpus, int nice, bool realtime) : child_(fork()) {
+    if (child_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int cpu : cpus) CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    sched_param parameter{};
+    parameter.sched_priority = realtime ? 1 : 0;
+    sched_setscheduler(0, realtime ? SCHED_RR : SCHED_OTHER, &parameter);
+    if (setpriority(PRIO_PROCESS, 0, nice) != 0) std::_Exit(1);
+    for (volatile int64_t k = 0;;) k = k + 1;
+  }
+  ~Neighbour() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+ private:
+  pid_t child_;
+};
+
+void spin_us(double us) {
+  for (const double end = now_us() + us; now_us() < end;) {
+  }
+}
+
+/// The bare hand-over: nobody goes on before all have come.
+void meet(std::atomic<int>& met, int workers) {
+  for (met.fetch_add(1); met.load() % workers != 0;) _mm_pause();
+}
+
+/// Fork-joins for three tenths of a second, as a network or a timed loop makes them.
+void fork_join(const char* around, double each_us) {
+  ThreadPool pool;
+  const ThreadPool::Busy busy(pool);
+  std::atomic<int> met{0};
+  auto task = [&](int64_t, int64_t, int32_t) {
+    if (each_us > 0)
+      spin_us(each_us);
+    else
+      meet(met, pool.workers());
+  };
+  std::vector<double> us;
+  us.reserve(1 << 20);
+  for (const double end = now_us() + 3e5; now_us() < end && us.size() < us.capacity();) {
+    const double start = now_us();
+    pool.for_ranges(pool.workers(), task);
+    us.push_back(now_us() - start);
+  }
+  double sum = 0;
+  for (double one : us) sum += one;
+  std::sort(us.begin(), us.end());
+  const auto at = [&](double share) { return us[static_cast<size_t>(share * us.size())]; };
+  fmt::print(
+      "fork-join of {} threads, {:3.0f} us each, {:27}: median {:8.2f} us, mean {:8.2f}, "
+      "99% {:8.2f}, most {:8.1f}\n",
+      pool.workers(), each_us, around, at(0.5), sum / us.size(), at(0.99), us.back());
+}
+
+void fork_joins() {
+  const std::vector<int> cpus = allowed_cpus();
+  fork_join("alone", 0);
+  for (double us : {2.0, 20.0, 300.0}) {
+    fork_join("alone", us);
+    {
+      const Neighbour on_all(cpus, 19, false);
+      fork_join("a neighbour of nice 19", us);
+    }
+    {
+      const Neighbour on_last({cpus.back()}, 0, false);
+      fork_join("a neighbour on the last CPU", us);
+    }
+    {
+      const Neighbour on_last({cpus.back()}, 0, true);
+      fork_join("one of SCHED_RR on it", us);
+    }
+  }
 }
 
 }  // namespace
 
-int main() {
-  for (int64_t n : {8, 16, 32}) checked_call(n);
+/// "perf_runtime": all; "perf_runtime calls" or "perf_runtime joins": that alone.
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what != "joins")
+    for (int64_t n : {8, 16, 32}) checked_call(n);
+  if (what != "calls") fork_joins();
 }

@@ -3,12 +3,14 @@
 #include <tenon/graph/graph.h>
 #include <tenon/graph/passes.h>
 #include <tenon/records/lookup.h>
+#include <tenon/runtime/lent_pool.h>
 #include <tenon/target/target.h>
 
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@ struct NetworkOptions {
   InputBindings bindings;
   Target target = Target::host();
   int threads = 0;                       // 0: all that the process may use
+  std::optional<LentPool> lent;          // run on these instead of threads of our own
   bool fuse = true;                      // off: one kernel per node
   std::vector<std::string> skip_passes;  // by name, see simplify_graph
   bool poison = false;  // for tests: arena memory is filled with 0xff as soon as nothing reads it

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include <tenon/runtime/kernel_abi.h>
+#include <tenon/runtime/lent_pool.h>
 
 namespace tenon {
 
@@ -15,6 +17,11 @@ namespace tenon {
 /// thread that makes the pool and are not pinned. Each launch hands the caller's MXCSR (rounding,
 /// denormals) on to the workers.
 ///
+/// The caller never waits for a worker that has not begun: when its own range is done it runs those
+/// that nobody has taken, under their worker's number. So a worker that sleeps, or whose CPU
+/// another process has, costs at most the time its range takes. Who waits spins a short while, not
+/// where the awaited one needs the same CPU, then sleeps.
+///
 /// A loop started from inside a task of the same pool runs serially on that worker; so does one
 /// that another thread starts while the pool is at work (as worker 0: workspaces belong to a
 /// caller). After a fork the child has no workers: use pools made in the child.
@@ -22,18 +29,24 @@ class ThreadPool {
  public:
   /// `threads` 0 means allowed_cores().
   explicit ThreadPool(int threads = 0);
+  /// No threads of its own: its loops run on someone else's (lent_pool.h). UserError for a pool
+  /// without a function or of a number of workers that is not in 1 to 1024.
+  explicit ThreadPool(const LentPool& lent);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int workers() const { return static_cast<int>(threads_.size()) + 1; }
+  int workers() const { return workers_; }
 
   /// Splits [0, count) into contiguous ranges, one a worker, sizes differing by at most 1, and
-  /// returns when all are done. `task` must not throw (std::terminate).
+  /// returns when all are done. `task` must not throw (std::terminate). Of a lent pool: UserError
+  /// when its owner's function throws or did not run every range once.
   void parallel_for(int64_t count, tenon_task task, void* context);
 
-  /// parallel_for with the signature that kernels call; `pool` is a ThreadPool*.
+  /// parallel_for with the signature that kernels call; `pool` is a ThreadPool*. Generated code
+  /// cannot pass an exception on: it waits for the next rethrow_failure() of this thread.
   static void parallel_for_entry(void* pool, int64_t count, tenon_task task, void* context);
+  static void rethrow_failure();
 
   /// f(begin, end, worker) on ranges that cover [0, count). When ranges throw, the exception of the
   /// lowest range is rethrown here after all have ended.
@@ -64,21 +77,36 @@ class ThreadPool {
     uint32_t mxcsr = 0;
   };
 
-  void worker_loop(int worker);
-  uint32_t await_epoch_after(uint32_t seen);
-  void run_range(int worker) noexcept;
-  void start_epoch();
-  void join_workers() const;
+  /// Where a worker and the caller agree on who runs the worker's range of epoch e:
+  ///
+  ///     4e - 4  open  ->  4e - 2  taken by the worker  (->  4e - 1  the caller sleeps)  ->  4e
+  ///     done
+  ///                   ->  4e      taken and done by the caller
+  struct alignas(64) Seat {
+    std::atomic<uint32_t> word{0};
+    std::atomic<int> cpu{-1};  ///< the worker's when it took the range
+  };
 
-  // Each on a cache line of its own: workers poll epoch_, the caller polls pending_.
+  void worker_loop(int worker);
+  uint32_t await_epoch_after(uint32_t seen, double patience_us);
+  void run_range(const Job& job, int worker) noexcept;
+  uint32_t start_epoch();
+  void run_open_ranges(uint32_t epoch);
+  void await_workers(uint32_t epoch);
+  std::exception_ptr run_lent(const Job& job) noexcept;
+
+  int workers_ = 1;
+  std::optional<LentPool> lent_;
+  bool crowded_ = false;  // more workers than CPUs: who waits must give way
+  // Each on a cache line of its own: workers poll epoch_ and now and then busy_.
   alignas(64) std::atomic<uint32_t> epoch_{0};
-  alignas(64) std::atomic<int32_t> pending_{0};  // workers that have not finished this epoch
-  alignas(64) std::atomic<int32_t> sleepers_{0};
-  std::atomic<int32_t> busy_{0};
-  std::atomic<bool> launching_{false};
+  alignas(64) std::atomic<int32_t> busy_{0};
+  std::atomic<int32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
-  Job job_;               // written before epoch_ moves, read after it was seen to move
-  bool crowded_ = false;  // more workers than CPUs: a spinning thread must give way
+  std::atomic<int> caller_cpu_{-1};  // of the last launch
+  alignas(64) std::atomic<bool> launching_{false};
+  Job job_;                  // written before epoch_ moves, read by who has taken a range
+  std::vector<Seat> seats_;  // of workers 1 and up
   std::vector<std::thread> threads_;
 };
 

@@ -150,7 +150,8 @@ Network Network::load(const std::filesystem::path& model, const NetworkOptions& 
   state->plan = plan_memory(state->graph, state->groups);
   state->arena = Array::empty(u8, {state->plan.arena_bytes});
   state->memory.resize(state->graph.values.size(), nullptr);
-  state->pool = std::make_unique<ThreadPool>(options.threads);
+  state->pool = options.lent ? std::make_unique<ThreadPool>(*options.lent)
+                             : std::make_unique<ThreadPool>(options.threads);
   make_kernels(*state);
   make_defaults(*state);
   bind_steps(*state);

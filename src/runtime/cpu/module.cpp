@@ -212,6 +212,7 @@ void call_unchecked(const Module& module, void* const* arguments, const int64_t*
   void* const scratch = workspace.reserve(module.workspace_total(pool.workers(), dims));
   const int32_t status =
       module.entry(arguments, dims, scratch, &ThreadPool::parallel_for_entry, &pool);
+  ThreadPool::rethrow_failure();
   TENON_CHECK(status == TENON_OK, "kernel {} returned status {}", module.name, status);
 }
 

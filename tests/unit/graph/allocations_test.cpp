@@ -1,4 +1,6 @@
+#include <tenon/compile/compile.h>
 #include <tenon/graph/network.h>
+#include <tenon/te/te.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -56,4 +58,26 @@ TEST_CASE("a network allocates nothing once it has run") {
   CHECK(allocation_count() > before);  // the counter works
   CHECK(allocations_of_a_run(1) == 0);
   CHECK(allocations_of_a_run(2) == 0);
+}
+
+TEST_CASE("a checked call of a kernel allocates nothing") {
+  if (!counts_allocations()) {
+    std::cout << "SKIPPED: a sanitizer owns malloc\n";
+    return;
+  }
+  // Sums of rows by way of a temporary: the kernel has a workspace.
+  const Tensor x = input("X", f32, {6, 8});
+  const Axis i("i", 6), j("j", 8), k("k", 8), r("r", 6);
+  const Tensor e = compute("E", {i, j}, x(i, j) * Expr(2.0f));
+  const Task task("sums", {compute("Y", {r}, sum(e(r, k), k))}, {}, Target::host());
+  const Kernel kernel = compile(task, Trace{});
+  REQUIRE(kernel.module().needs_workspace());
+  const std::vector<Array> list = {full(f32, {6, 8}, 3), zeros(f32, {6})};
+  kernel(list[0], list[1]);  // the pools and the workspace are made
+  kernel.run(list, serial_pool());
+  const int64_t before = allocation_count();
+  kernel(list[0], list[1]);
+  kernel.run(list, serial_pool());
+  CHECK(allocation_count() == before);
+  CHECK(list[1].to_doubles()[5] == 48);
 }

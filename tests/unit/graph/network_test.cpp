@@ -1,9 +1,11 @@
 #include <tenon/graph/network.h>
 #include <tenon/support/error.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "graph_testing.h"
 
@@ -54,6 +56,28 @@ TEST_CASE("a network computes what its graph says, under default schedules and u
     check_close(outputs.at("y"), expected[0]);
     check_close(outputs.at("f"), expected[1]);
   }
+}
+
+TEST_CASE("a network runs on a lent pool") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = write_model(folder, small_net());
+  std::atomic<int> pieces{0};
+  auto run = [&](int n, LentTask task) {
+    std::vector<std::thread> threads;
+    for (int k = 0; k < n; ++k) threads.emplace_back([=] { task(k); });
+    for (std::thread& t : threads) t.join();
+    pieces += n;
+  };
+  NetworkOptions options = {.threads = 2};
+  Network own = Network::load(model, options);
+  options.lent = lend(2, run);
+  Network lent = Network::load(model, options);
+  own.compile();
+  lent.compile();
+  CHECK(pieces >= 2);  // kernels are compiled on it too
+  const std::map<std::string, Array> inputs = {{"x", random(f32, {1, 2, 6, 6}, 3)}};
+  for (const auto& [name, array] : lent.run(inputs))
+    CHECK(array.to_doubles() == own.run(inputs).at(name).to_doubles());
 }
 
 TEST_CASE("memory that the plan calls free may be overwritten") {

@@ -2,11 +2,15 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <stdexcept>
 #include <thread>
 
@@ -17,6 +21,15 @@
 
 using namespace tenon;
 using Catch::Matchers::Contains;
+
+namespace {
+
+double cpu_us(const rusage& r) {
+  return static_cast<double>(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e6 +
+         static_cast<double>(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
+
+}  // namespace
 
 TEST_CASE("every iteration runs exactly once, in contiguous ranges of equal size") {
   for (int threads : {1, 2, 3, 7}) {
@@ -129,11 +142,99 @@ TEST_CASE("idle workers sleep, also within Busy after a while") {
   getrusage(RUSAGE_SELF, &before);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   getrusage(RUSAGE_SELF, &after);
-  auto used_us = [](const rusage& r) {
-    return static_cast<double>(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e6 +
-           static_cast<double>(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+  CHECK(cpu_us(after) - cpu_us(before) < 30000);
+}
+
+TEST_CASE("ranges that no worker has begun are run by the caller, as that worker") {
+  ThreadPool pool(2);
+  int taken = 0;
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the worker sleeps
+    std::vector<std::thread::id> by(2);
+    pool.for_ranges(2, [&](int64_t begin, int64_t, int worker) {
+      by[static_cast<size_t>(worker)] = std::this_thread::get_id();
+      if (begin != worker) std::terminate();
+      pool.for_ranges(3, [&](int64_t from, int64_t to, int inner) {
+        if (inner != worker || from != 0 || to != 3) std::terminate();
+      });
+    });
+    CHECK(by[0] == std::this_thread::get_id());
+    if (by[1] == by[0]) ++taken;
+  }
+  CHECK(taken > 0);
+}
+
+TEST_CASE("a caller that waits long for a range that has begun sleeps") {
+  auto thread_us = [] {
+    timespec t = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
   };
-  CHECK(used_us(after) - used_us(before) < 30000);
+  ThreadPool pool(2);
+  std::atomic<bool> begun{false};
+  const double before = thread_us(), start = now_us();
+  pool.for_ranges(2, [&](int64_t, int64_t, int worker) {
+    if (worker == 0) {
+      while (!begun) std::this_thread::yield();
+    } else {
+      begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  CHECK(now_us() - start > 45000);
+  CHECK(thread_us() - before < 25000);
+}
+
+TEST_CASE("launches with pauses of all lengths run every range once") {
+  for (int threads : {2, 3, 7}) {
+    ThreadPool pool(threads);
+    std::vector<int64_t> counts(static_cast<size_t>(threads) * 16, 0);
+    uint32_t seed = 1;
+    for (int k = 0; k < 2000; ++k) {
+      seed = seed * 1664525 + 1013904223;
+      const double pause_us = static_cast<double>(seed >> 24) / 2;
+      const double until = now_us() + pause_us;
+      pool.for_ranges(threads, [&](int64_t, int64_t, int worker) {
+        ++counts[static_cast<size_t>(worker) * 16];
+      });
+      while (k % 4 == 0 && now_us() < until) {
+      }
+    }
+    for (int w = 0; w < threads; ++w) CHECK(counts[static_cast<size_t>(w) * 16] == 2000);
+  }
+}
+
+TEST_CASE("two processes side by side waste little of each other's time") {
+  auto cpu_us_of_processes = [](int processes) {
+    std::vector<pid_t> children;
+    for (int p = 0; p < processes; ++p) {
+      const pid_t child = fork();
+      if (child > 0) {
+        children.push_back(child);
+        continue;
+      }
+      ThreadPool pool;
+      const ThreadPool::Busy busy(pool);
+      for (int k = 0; k < 500; ++k) {
+        pool.for_ranges(pool.workers(), [](int64_t, int64_t, int) {
+          for (volatile int i = 0; i < 50000;) i = i + 1;
+        });
+      }
+      std::_Exit(0);
+    }
+    double us = 0;
+    for (pid_t child : children) {
+      int status = 1;
+      rusage used = {};
+      REQUIRE(wait4(child, &status, 0, &used) == child);
+      REQUIRE(status == 0);
+      us += cpu_us(used);
+    }
+    return us;
+  };
+  const double alone = cpu_us_of_processes(1), both = cpu_us_of_processes(2);
+  CAPTURE(alone, both);
+  CHECK(both < 3 * alone);
 }
 
 TEST_CASE("the default pool has a worker for each allowed CPU") {
@@ -180,10 +281,12 @@ TEST_CASE("denormals are flushed on request, on all workers, and only then") {
 
 TEST_CASE("what a launch costs (printed, not judged)") {
   ThreadPool pool(2);
-  auto nothing = [](void*, int64_t, int64_t, int32_t) {};
+  std::atomic<int> met{0};
   auto launch_us = [&] {
     const double start = now_us();
-    pool.parallel_for(2, nothing, nullptr);
+    pool.for_ranges(2, [&](int64_t, int64_t, int) {
+      for (met.fetch_add(1); met.load() % 2 != 0;) std::this_thread::yield();
+    });
     return now_us() - start;
   };
   Samples spinning, woken;

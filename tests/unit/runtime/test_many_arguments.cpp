@@ -1,22 +1,6 @@
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <new>
-
 #include <tenon/runtime/module.h>
 
-// This program counts what it allocates with new, where a checked call's containers would get their
-// memory from.
-namespace {
-thread_local int64_t allocations = 0;
-}
-
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes > 0 ? bytes : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
+#include <catch2/catch.hpp>
 
 using namespace tenon;
 
@@ -52,19 +36,6 @@ std::vector<Array> arguments_of(int count) {
 }
 
 }  // namespace
-
-TEST_CASE("a checked call allocates nothing") {
-  const Module m = adds(3);
-  const std::vector<Array> list = arguments_of(3);
-  const Array* const pointers[] = {&list[0], &list[1], &list[2], &list[3]};
-  Workspace workspace;
-  call(m, list, serial_pool(), workspace);  // the workspace grows once
-  const int64_t before = allocations;
-  call(m, list, serial_pool(), workspace);
-  call(m, Arguments(pointers), serial_pool(), workspace);
-  CHECK(allocations == before);
-  CHECK(list[3].to_doubles()[0] == 6);
-}
 
 TEST_CASE("a call takes any number of arguments") {
   Workspace workspace;
