@@ -52,9 +52,9 @@ class CanaryArray {
 };
 
 /// The arguments of one call: copies of the inputs, poisoned outputs.
-class Arguments {
+class GuardedArguments {
  public:
-  Arguments(const Work& work, const Program& program, Place place) : work_(work) {
+  GuardedArguments(const Work& work, const Program& program, Place place) : work_(work) {
     for (const Param& p : program.params) {
       const bool output = p.role == ParamRole::output;
       if (!output && !work.inputs.count(p.buffer->name))
@@ -123,7 +123,7 @@ std::string difference(const Array& want, const Array& got, const Work& work) {
   return {};
 }
 
-std::string Arguments::fault() const {
+std::string GuardedArguments::fault() const {
   for (size_t k = 0; k < canaries_.size(); ++k)
     if (!canaries_[k].intact()) return "written outside " + names_[k];
   for (size_t k = 0; k < inputs_.size(); ++k)
@@ -165,7 +165,7 @@ void check_calls(const Backend& backend, const Run& run, const Work& work, const
   std::vector<Place> places = {Place::canary};
   if (backend.machine_code) places.insert(places.end(), {Place::page_after, Place::page_before});
   for (Place place : places) {
-    const Arguments arguments(work, s.program(), place);
+    const GuardedArguments arguments(work, s.program(), place);
     run(arguments.all(), work.dims);
     const std::string fault = arguments.fault();
     if (fault.empty()) continue;

@@ -134,7 +134,7 @@ Case table_lookup(int64_t n) {
 void check(const Case& c, GuardAt at) {
   const Program program = make_program("p", c.outputs);
   const Kernel kernel = compile(program, Target::host());
-  const Arguments arguments(program, at, 11);
+  const GuardedArguments arguments(program, at, 11);
   kernel.run(arguments.all, default_pool());
   // Outputs in parameter order are the case's outputs in order.
   const auto want = c.want(arguments.inputs);

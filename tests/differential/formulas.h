@@ -40,12 +40,12 @@ inline Array guarded_copy(const Array& a, GuardAt at) {
 }
 
 /// The kernel's arguments: random inputs and poisoned outputs, each flush against a forbidden page.
-struct Arguments {
+struct GuardedArguments {
   std::vector<Array> all;
   Inputs inputs;
   size_t outputs_from = 0;
 
-  Arguments(const Program& program, GuardAt at, uint64_t seed) {
+  GuardedArguments(const Program& program, GuardAt at, uint64_t seed) {
     for (const Param& p : program.params) {
       const Shape shape = const_shape(p.buffer->shape).value();
       if (p.role == ParamRole::output) {

@@ -151,7 +151,7 @@ TEST_CASE("a matmul tile: shared staging, local accumulators, odd sizes") {
   const Kernel kernel = compile(s.program(), *target);
   INFO(kernel.ir());
   INFO(kernel.source());
-  const Arguments got(plain, GuardAt::end, 9), want(plain, GuardAt::end, 9);
+  const GuardedArguments got(plain, GuardAt::end, 9), want(plain, GuardAt::end, 9);
   kernel.run(got.all, default_pool());
   std::vector<HostBuffer> buffers;
   for (const Array& x : want.all) buffers.push_back({x.raw()});
@@ -173,7 +173,7 @@ TEST_CASE("users' formulas on OpenCL: the generic template agrees with plain loo
     generic_template(s, knobs);
     INFO(s.print());
     const Kernel kernel = compile(s.program(), *target);
-    const Arguments arguments(program, GuardAt::end, 23);
+    const GuardedArguments arguments(program, GuardAt::end, 23);
     kernel.run(arguments.all, default_pool());
     const auto want = c.want(arguments.inputs);
     for (size_t o = 0; o < want.size(); ++o) {

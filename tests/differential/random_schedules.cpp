@@ -6,8 +6,9 @@
 #include "tests/fuzz/draw.h"
 #include "tests/fuzz/oracle.h"
 
-// The random programs of tests/equivalence as machine code beside the interpreter on the unscheduled
-// formula, on data flush against forbidden pages, for every target that runs here in turn.
+// The random programs of tests/equivalence as machine code beside the interpreter on the
+// unscheduled formula, on data flush against forbidden pages, for every target that runs here in
+// turn.
 
 using namespace tenon;
 

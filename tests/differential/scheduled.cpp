@@ -18,7 +18,7 @@ namespace {
 /// differ by `steps` roundings of the largest magnitude of an output.
 void compare(const Program& plain, const Program& scheduled, const Target& target, double steps,
              GuardAt at) {
-  const Arguments want(plain, GuardAt::end, 5), got(scheduled, at, 5);
+  const GuardedArguments want(plain, GuardAt::end, 5), got(scheduled, at, 5);
   std::vector<HostBuffer> buffers;
   for (const Array& a : want.all) buffers.push_back({a.raw()});
   InterpOptions options;

@@ -170,8 +170,8 @@ TEST_CASE("a declared intrinsic: pairs of i16, with an implementation that does 
       compare(plain, s.program(), target, GuardAt::end);
       const std::string text = compile(s.program(), target).assembly();
       // LLVM joins the call and the sum to vpdpwssd where it can.
-      const bool called = text.find("vpmaddwd") != std::string::npos ||
-                          text.find("vpdpwssd") != std::string::npos;
+      const bool called =
+          text.find("vpmaddwd") != std::string::npos || text.find("vpdpwssd") != std::string::npos;
       CHECK(called == (target.name != "x86-64/sse2"));
       const Schedule again = replay(plain, target, trace_from_json(to_json(s.trace())));
       CHECK(again.print() == s.print());

@@ -20,7 +20,7 @@ namespace {
 
 using All = std::vector<std::vector<double>>;
 
-std::string difference(const Case& c, const Arguments& arguments, const All& want) {
+std::string difference(const Case& c, const GuardedArguments& arguments, const All& want) {
   if (arguments.all.size() - arguments.outputs_from != want.size())
     return "another number of outputs";
   for (size_t o = 0; o < want.size(); ++o) {
@@ -42,7 +42,7 @@ std::string difference(const Case& c, const Arguments& arguments, const All& wan
 constexpr uint64_t kSeed = 23;
 
 void interpret_and_check(const Case& c, const Program& program, const All& want) {
-  const Arguments arguments(program, GuardAt::end, kSeed);
+  const GuardedArguments arguments(program, GuardAt::end, kSeed);
   std::vector<HostBuffer> buffers;
   for (const Array& a : arguments.all) buffers.push_back({a.raw()});
   interpret(program, buffers);
@@ -52,14 +52,14 @@ void interpret_and_check(const Case& c, const Program& program, const All& want)
 void run_and_check(const Case& c, const Program& program, const All& want) {
   const Kernel kernel = compile(program, Target::host());
   for (GuardAt at : {GuardAt::end, GuardAt::start}) {
-    const Arguments arguments(program, at, kSeed);
+    const GuardedArguments arguments(program, at, kSeed);
     kernel.run(kernel.prepacked(arguments.all), default_pool());
     CHECK(difference(c, arguments, want) == "");
   }
 }
 
 All expected(const Case& c, const Program& program) {
-  return c.want(Arguments(program, GuardAt::end, kSeed).inputs);
+  return c.want(GuardedArguments(program, GuardAt::end, kSeed).inputs);
 }
 
 std::string text(const Case& c) { return print(make_program("p", c.outputs)); }
