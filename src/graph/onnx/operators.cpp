@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/onnx/affine.h"
+#include "graph/onnx/attention.h"
 #include "graph/onnx/blocked.h"
 #include "graph/onnx/formulas.h"
 #include "graph/onnx/shape_rules.h"
@@ -50,6 +51,7 @@ const Operator kRows[] = {
     {"MaxPool", reduction, infer_pool, nullptr, max_pool_formula},
     {"Softmax", reduction, infer_same_float, nullptr, softmax_formula},
     // linear
+    {"Attention", linear, infer_attention, nullptr, attention_formula},
     {"BlockedConv", linear, infer_blocked_conv, nullptr, blocked_conv_formula},
     {"Conv", linear, infer_conv, nullptr, conv_formula, {}, conv_linear},
     {"ConvTranspose",
@@ -170,6 +172,7 @@ std::vector<Operator> make_operators() {
     row.in_place = row.op == "Expand" || row.op == "Slice" || row.op == "Transpose";
     row.single_pass = row.formula == reduce_formula;
     row.blocked = blocked_form_of(row);
+    if (row.op == "MatMul") row.fuse = fuse_attention;
     if (row.op == "Identity") row.identity = always;
     if (row.op == "Reshape") row.identity = keeps_shape;
   }

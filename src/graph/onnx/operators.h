@@ -44,6 +44,12 @@ struct BlockedForm {
   bool starts = false;        // worth blocking its inputs for, where they are not yet
 };
 
+/// Who makes and who reads each value, at the start of a pass.
+struct GraphUses {
+  std::vector<int> producer;
+  std::vector<std::vector<int>> readers;
+};
+
 /// A canonical operator: the few that resolve_operators turns all of ONNX's into. One output each.
 struct Operator {
   std::string_view op;
@@ -72,6 +78,9 @@ struct Operator {
   /// The node on activations in blocks of channels; nothing where that cannot be or does not pay.
   std::optional<BlockedForm> (*blocked)(const Node& node, const std::vector<TensorInfo>& inputs,
                                         int64_t block) = nullptr;
+  /// Makes graph.nodes[at] one operator for what it and nodes ahead of it compute, which are marked
+  /// in `drop`; false where they are nothing that one operator does.
+  bool (*fuse)(Graph& graph, const GraphUses& uses, size_t at, std::vector<bool>& drop) = nullptr;
 };
 
 /// The row of a canonical operator; InternalError for an unknown name.

@@ -19,6 +19,7 @@ constexpr GraphPass kPasses[] = {
     {"lower_affine", lower_affine},            // what is left of it
     {"merge_common_nodes", merge_common_nodes},  // after folding: more nodes are equal
     {"remove_dead_nodes", remove_dead_nodes},
+    {"fuse_operators", fuse_operators},  // last: a dead reader would hold a chain apart
 };
 
 }  // namespace

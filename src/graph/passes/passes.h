@@ -43,6 +43,13 @@ Graph merge_common_nodes(Graph graph, const Evaluator&);
 /// Values that nothing uses go too; graph inputs stay.
 Graph remove_dead_nodes(Graph graph, const Evaluator&);
 
+/// fuse_operators
+///   s = MatMul(q, k); t = Mul(s, 0.125); p = Softmax(t); y = MatMul(p, v)   ->   y = Attention(q,
+///   k, v) with scale 0.125
+/// Chains of operators that one operator computes without their intermediate values, as the rows of
+/// the table say; leaves no dead nodes. Results round otherwise.
+Graph fuse_operators(Graph graph, const Evaluator&);
+
 /// block_channels
 ///   c = Conv(x, w); a = Add(c, b); p = MaxPool(a)   ->   c' = BlockedConv(x', w); a' = Add(c',
 ///   b'); p' = MaxPool(a'); p = UnblockChannels(p')      with x' = BlockChannels(x)

@@ -1,8 +1,10 @@
 #include <tenon/graph/network.h>
 #include <tenon/support/error.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -27,6 +29,32 @@ ModelBuilder small_net() {
       .output("y")
       .output("f");
   return m;
+}
+
+/// Self-attention of 3 heads of 8 over 19 positions, with a mask over the keys, as exporters write
+/// it.
+ModelBuilder attention_net() {
+  ModelBuilder m;
+  m.input("x", f32, {1, 19, 24}).input("mask", f32, {1, 1, 1, 19});
+  m.floats("root", {}, {std::sqrt(8.0F)})
+      .integers("heads", {1, 19, 3, 8})
+      .integers("flat", {1, 19, 24});
+  const auto projected = [&](const std::string& name, const std::vector<int64_t>& perm) {
+    std::vector<float> weights(24 * 24);
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] = 0.05F * static_cast<float>((i * 7 + name[0]) % 13) - 0.3F;
+    m.floats("w" + name, {24, 24}, weights).node("MatMul", {"x", "w" + name}, {name + "0"});
+    m.node("Reshape", {name + "0", "heads"}, {name + "1"});
+    m.node("Transpose", {name + "1"}, {name}).set("perm", perm);
+  };
+  projected("q", {0, 2, 1, 3});
+  projected("k", {0, 2, 3, 1});
+  projected("v", {0, 2, 1, 3});
+  m.node("MatMul", {"q", "k"}, {"s"}).node("Div", {"s", "root"}, {"t"});
+  m.node("Add", {"t", "mask"}, {"u"}).node("Softmax", {"u"}, {"p"}).set("axis", int64_t{3});
+  m.node("MatMul", {"p", "v"}, {"o"}).node("Transpose", {"o"}, {"r"});
+  m.set("perm", std::vector<int64_t>{0, 2, 1, 3}).node("Reshape", {"r", "flat"}, {"y"});
+  return m.output("y");
 }
 
 std::filesystem::path write_model(const TemporaryFolder& folder, const ModelBuilder& m) {
@@ -78,6 +106,26 @@ TEST_CASE("a network runs on a lent pool") {
   const std::map<std::string, Array> inputs = {{"x", random(f32, {1, 2, 6, 6}, 3)}};
   for (const auto& [name, array] : lent.run(inputs))
     CHECK(array.to_doubles() == own.run(inputs).at(name).to_doubles());
+}
+
+TEST_CASE("a network runs its attention as one kernel") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = write_model(folder, attention_net());
+  Array mask = zeros(f32, {1, 1, 1, 19});
+  for (int64_t j = 15; j < 19; ++j) mask.data<float>()[j] = -1e9F;
+  std::vector<Array> results;
+  for (const bool apart : {false, true}) {
+    NetworkOptions options{.threads = 2};
+    if (apart) options.skip_passes = {"fuse_operators"};
+    Network network = Network::load(model, options);
+    const bool fused =
+        std::any_of(network.kernels().begin(), network.kernels().end(),
+                    [](const GroupKernel& k) { return k.name.find("attention") == 0; });
+    CHECK(fused != apart);
+    network.compile();
+    results.push_back(network.run({{"x", random(f32, {1, 19, 24}, 3)}, {"mask", mask}}).at("y"));
+  }
+  check_close(results[0], results[1]);
 }
 
 TEST_CASE("memory that the plan calls free may be overwritten") {

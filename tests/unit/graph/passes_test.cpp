@@ -116,6 +116,85 @@ TEST_CASE("what would not pay stays plain: few channels, a depthwise convolution
   CHECK(count(alone, "Conv") == 1);
 }
 
+TEST_CASE("scores, softmax and values become one attention") {
+  const auto run = [](ModelBuilder m, const std::string& expected) {
+    const Graph before = m.resolve();
+    const Graph after = simplify_graph(before, formula_evaluator(), {.verify = true});
+    INFO(text(after));
+    CHECK(text(after).find(expected) != std::string::npos);
+    std::vector<Array> inputs;
+    uint64_t seed = 3;
+    for (ValueId id : before.inputs)
+      inputs.push_back(random(f32, before.value(id).shape(), seed++));
+    const auto a = run_formulas(after, inputs)[0].to_doubles(),
+               b = run_formulas(before, inputs)[0].to_doubles();
+    REQUIRE(a.size() == b.size());
+    for (size_t i = 0; i < a.size(); ++i) REQUIRE(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-5));
+  };
+  const auto operands = [](bool turned) {
+    ModelBuilder m;
+    m.input("q", f32, {2, 3, 5, 8}).input("v", f32, {2, 3, 7, 4}).floats("root", {}, {0.5F});
+    if (turned)
+      m.input("k", f32, {2, 7, 3, 8})
+          .node("Transpose", {"k"}, {"kt"})
+          .set("perm", std::vector<int64_t>{0, 2, 3, 1});
+    else
+      m.input("kt", f32, {2, 3, 8, 7});
+    return m;
+  };
+  const auto finish = [](ModelBuilder m, const std::string& scores) {
+    m.node("Softmax", {scores}, {"p"}).set("axis", int64_t{-1});
+    return m.node("MatMul", {"p", "v"}, {"y"}).output("y");
+  };
+  ModelBuilder plain = operands(false);
+  plain.node("MatMul", {"q", "kt"}, {"s"});
+  run(finish(plain, "s"), "= Attention(q, kt, v) keys_as_columns=1 scale=1");
+  ModelBuilder masked = operands(true);
+  masked.input("mask", f32, {2, 1, 1, 7}).node("MatMul", {"q", "kt"}, {"s"});
+  masked.node("Div", {"s", "root"}, {"t"}).node("Add", {"mask", "t"}, {"u"});
+  run(finish(masked, "u"), "Attention(q, kt, v, mask) keys_as_columns=0 scale=2");
+  // Scaled queries and keys, which a copy had turned into columns.
+  ModelBuilder scaled;
+  scaled.input("q", f32, {5, 8})
+      .input("k", f32, {7, 8})
+      .input("v", f32, {7, 4})
+      .floats("root", {}, {0.5F});
+  scaled.node("Mul", {"q", "root"}, {"a"})
+      .node("Transpose", {"k"}, {"kt"})
+      .node("Mul", {"root", "kt"}, {"b"});
+  scaled.node("MatMul", {"a", "b"}, {"s"});
+  run(finish(scaled, "s"), "Attention(q, k, v) keys_as_columns=0 scale=0.25");
+}
+
+TEST_CASE("what is no attention stays as it is") {
+  const auto attentions = [](ModelBuilder m) {
+    return count(simplify_graph(m.resolve(), formula_evaluator(), {.verify = true}), "Attention");
+  };
+  const auto model = [](int64_t axis, const char* after_mask, bool second_reader) {
+    ModelBuilder m;
+    m.input("q", f32, {3, 5, 8}).input("k", f32, {3, 8, 5}).input("v", f32, {3, 5, 4});
+    m.input("mask", f32, {5}).floats("two", {}, {2.0F});
+    m.node("MatMul", {"q", "k"}, {"s"}).node("Add", {"s", "mask"}, {"t"});
+    m.node("Mul", {"t", "two"}, {"u"}).node("Softmax", {after_mask}, {"p"}).set("axis", axis);
+    m.node("MatMul", {"p", "v"}, {"y"}).output("y");
+    if (second_reader) m.node("Exp", {"s"}, {"z"}).output("z");
+    return m;
+  };
+  CHECK(attentions(model(2, "t", false)) == 1);
+  CHECK(attentions(model(1, "t", false)) == 0);  // softmax along the queries
+  CHECK(attentions(model(2, "u", false)) == 0);  // the mask is scaled as well
+  CHECK(attentions(model(2, "t", true)) == 0);   // the scores are read elsewhere
+  ModelBuilder wider;
+  wider.input("q", f32, {5, 8}).input("k", f32, {8, 7}).input("v", f32, {7, 4});
+  wider.input("mask", f32, {3, 1, 7}).node("MatMul", {"q", "k"}, {"s"});
+  wider.node("Add", {"s", "mask"}, {"t"}).node("Softmax", {"t"}, {"p"}).set("axis", int64_t{-1});
+  wider.node("MatMul", {"p", "v"}, {"y"}).output("y");
+  CHECK(attentions(wider) == 0);  // the mask stretches the scores
+  CHECK(count(simplify_graph(model(2, "t", false).resolve(), formula_evaluator(),
+                             {.skip = {"fuse_operators"}, .verify = true}),
+              "Attention") == 0);
+}
+
 TEST_CASE("batch normalisation folds into the convolution before it, bias included") {
   const Graph before = conv_bn_model(false).resolve();
   const Graph after = simplified(before);
