@@ -3,6 +3,7 @@
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -92,7 +93,35 @@ struct Attention {
   Tensor exponentials(const Tensor& logits) const;
   Tensor inverse(const Tensor& e) const;
   Tensor weighted(const Tensor& e) const;
+  Tensor whole_rows(const Tensor& logits) const;
+  Tensor by_tiles(const Tensor& logits, int64_t tile) const;
 };
+
+/// Keys at a time where all of them would be too many (register tiles of 4, 6, 8, 10 and 12 divide
+/// it), and when they are: scores and exponentials of 32 rows of 2048 keys fill half a megabyte,
+/// what a second cache has to spare.
+constexpr int64_t kTile = 480, kManyScores = 32 * 2048;
+
+int64_t tile_of(const AttentionOptions& options, const Extent& extent) {
+  if (options.tile > 0) return options.tile;
+  return std::min<int64_t>(extent.m, 32) * extent.n > kManyScores ? kTile : extent.n;
+}
+
+/// (maximum, sum, weighted sum) of two sets of keys. Equal maxima, -inf among them, need no factor.
+std::shared_ptr<const Combiner> join_tiles(DType t) {
+  const double never = -std::numeric_limits<double>::infinity();
+  return tuple_combiner(
+      "join_tiles", {imm(never, t), imm(0, t), imm(0, t)},
+      [t](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+        const Expr top = max(a[0], b[0]);
+        const auto factor = [&](const Expr& own) {
+          return select(own == top, imm(1, t), exp(own - top));
+        };
+        const Expr left = factor(a[0]), right = factor(b[0]);
+        return std::vector<Expr>{top, a[1] * left + b[1] * right, a[2] * left + b[2] * right};
+      },
+      Commutes::yes);
+}
 
 Tensor Attention::scores() const {
   const Axis row("i", q.extent(q.rank() - 2)), column("c", extent.d);
@@ -139,11 +168,47 @@ Tensor Attention::weighted(const Tensor& e) const {
                  sum(e.at(at({i, j})) * read(v, j, c, {extent.n, extent.e}), j));
 }
 
+Tensor Attention::whole_rows(const Tensor& logits) const {
+  const Tensor e = exponentials(logits), over = inverse(e), products = weighted(e);
+  const Axis i("i", extent.m), c("c", extent.e);
+  return compute(name, axes(i, c), as_type(q.dtype(), over.at(at({i})) * products.at(at({i, c}))));
+}
+
+Tensor Attention::by_tiles(const Tensor& logits, int64_t tile) const {
+  const int64_t tiles = (extent.n + tile - 1) / tile;
+  const Axis i("i", extent.m), j("j", extent.n), t("t", tiles), r("r", tile), c("c", extent.e);
+  const Expr key = Expr(t) * int_imm(tile) + Expr(r);
+  const Expr inside = tiles * tile == extent.n ? Expr() : key < int_imm(extent.n);
+  const ReduceOptions part{.condition = inside};
+  const Tensor top =
+      compute(name + ".max", axes(i, t), reduce_max(logits.at(at({i, key})), {r}, part));
+  // Where all logits of a tile are -inf, so are their exponentials 0 and not NaN.
+  const Expr highest = top.at(at({i, t}));
+  const Expr never = imm(-std::numeric_limits<double>::infinity(), acc);
+  const Tensor base =
+      compute(name + ".base", axes(i, t), select(highest == never, imm(0, acc), highest));
+  const Tensor e =
+      compute(name + ".exp", axes(i, j),
+              exp(logits.at(at({i, j})) - base.at(at({i, floor_div(Expr(j), int_imm(tile))}))));
+  const Tensor total = compute(name + ".sum", axes(i, t), sum(e.at(at({i, key})), {r}, part));
+  std::vector<Axis> products = axes(i, t);
+  products.push_back(c);
+  const Tensor weighted =
+      compute(name + ".weighted", products,
+              sum(e.at(at({i, key})) * read(v, key, c, {extent.n, extent.e}), {r}, part));
+  const std::vector<Expr> joined = reduce_tuple(
+      join_tiles(acc), {top.at(at({i, t})), total.at(at({i, t})), weighted.at(at({i, t, c}))}, {t});
+  const std::vector<Tensor> fold = compute_tuple(name + ".fold", axes(i, c), joined);
+  return compute(name, axes(i, c),
+                 as_type(q.dtype(), fold[2].at(at({i, c})) / fold[1].at(at({i, c}))));
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                  const AttentionOptions& options, const std::string& name) {
   Attention a{name, q, k, v, mask, options, extents_of(name, q, k, v, options.keys_as_columns)};
+  if (options.tile < 0) throw UserError(fmt::format("{}: a tile of {} keys", name, options.tile));
   if (mask.defined()) {
     require_same_type(name, q, mask);
     Shape scores = a.extent.batch;
@@ -155,11 +220,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   }
   a.acc = accumulator_type(q.dtype());
   a.batch = axes_over(a.extent.batch, "b");
-  const Tensor e = a.exponentials(a.logits(a.scores())), inverse = a.inverse(e),
-               weighted = a.weighted(e);
-  const Axis i("i", a.extent.m), c("c", a.extent.e);
-  return compute(name, a.axes(i, c),
-                 as_type(q.dtype(), inverse.at(a.at({i})) * weighted.at(a.at({i, c}))));
+  const Tensor logits = a.logits(a.scores());
+  const int64_t tile = tile_of(options, a.extent);
+  return tile < a.extent.n ? a.by_tiles(logits, tile) : a.whole_rows(logits);
 }
 
 }  // namespace tenon

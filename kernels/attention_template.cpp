@@ -41,37 +41,114 @@ FusedTiles choose(const FusedProducts& f, const Target& target, Knobs& knobs) {
         return !p.number("rows_in_lanes") || p.number("vectors") * lanes % p.number("rows") == 0;
       },
       "a block of rows is no whole number of tiles");
+  const int64_t columns = f.fold.empty() ? 0 : f.second.reduce[0].extent;
+  knobs.require(
+      [columns, lanes, contiguous = f.first.x_contiguous](const Point& p) {
+        if (p.number("rows_in_lanes")) return columns % p.number("keys") == 0;
+        return !contiguous || columns % (p.number("vectors") * lanes) == 0;
+      },
+      "a tile of columns is no whole number of register tiles");
   return t;
 }
 
-/// The second product after tiling.
+/// The loops of a copy at `tile`, a loop that its stage made inside others of the same name.
+std::vector<Loop> copy_loops(Schedule& s, const std::string& copy, const Loop& tile) {
+  const std::vector<Loop> all = s[copy].loops();
+  size_t at = all.size();
+  while (at > 0 && all[at - 1].name != tile.name) --at;
+  return std::vector<Loop>(all.begin() + static_cast<std::ptrdiff_t>(at), all.end());
+}
+
+/// Copies a register tile out: `lanes` in vectors, the other loops unrolled.
+void finish_copy(Schedule& s, const std::string& copy, const std::vector<Loop>& loops,
+                 const Loop& lanes) {
+  std::vector<LoopRef> order;
+  for (const Loop& loop : loops)
+    if (!(loop == lanes)) {
+      order.push_back(loop);
+      s[copy].unroll(loop);
+    }
+  order.push_back(lanes);
+  s[copy].reorder(order);
+  s[copy].vectorize(lanes, {Tail::mask});
+}
+
+/// The loops round the stages of a block of rows.
 struct Loops {
-  std::vector<Loop> shared;  // batch and blocks of rows, the last one round everything else
-  Loop tile, row, column;    // the tile's loop, and inside it
+  std::vector<Loop> shared;  // batch and blocks of rows
+  Loop block, columns;       // one block; one tile of columns in it, the same where there are none
+  Loop tile, row, column;    // the second product's tile, and inside it
 };
 
-/// batch.. i e j   ->   batch.. i.o | i.t e.o j i.i e.i
-Loops tile_second(Schedule& s, const FusedProducts& f, const FusedTiles& t) {
+/// i e j   ->   e.o i.t j i.i e.i, inside the loops that `outer` names
+void tile_second(Schedule& s, const FusedProducts& f, const FusedTiles& t, const Loop& rows,
+                 std::vector<LoopRef> outer, Loops& l) {
   StageSteps second = s[f.second.stage];
   const int64_t lanes = s.target().lanes(f.second.dtype);
-  Loops l;
-  for (const LoopExtent& batch : f.second.batch) l.shared.push_back({f.second.stage, batch.loop});
-  const auto [block, in_block] = second.split(f.second.rows->loop, t.block(lanes));
-  l.shared.push_back(block);
-  std::vector<LoopRef> order(l.shared.begin(), l.shared.end());
   const auto [columns, column] = second.split(f.second.vector.loop, t.value_vectors * lanes);
-  order.push_back(columns);
+  outer.push_back(columns);
   l.tile = columns;
-  l.row = in_block;
+  l.row = rows;
   l.column = column;
   if (t.rows_in_lanes) {
-    const auto [rows, row] = second.split(in_block, t.rows);
-    order.push_back(rows);
-    l.tile = rows;
+    const auto [tile, row] = second.split(rows, t.rows);
+    outer.push_back(tile);
+    l.tile = tile;
     l.row = row;
   }
-  order.insert(order.end(), {Loop{f.second.stage, f.second.reduce[0].loop}, l.row, column});
-  second.reorder(order);
+  outer.insert(outer.end(), {Loop{f.second.stage, f.second.reduce[0].loop}, l.row, column});
+  second.reorder(outer);
+}
+
+/// batch.. i e j   ->   batch.. i.o | e.o i.t j i.i e.i; the sum in registers and the maps behind
+/// it
+Loops place_whole(Schedule& s, const FusedProducts& f, const FusedTiles& t,
+                  std::vector<std::string>& done) {
+  const std::string& second = f.second.stage;
+  Loops l;
+  for (const LoopExtent& batch : f.second.batch) l.shared.push_back({second, batch.loop});
+  const auto [block, rows] =
+      s[second].split(f.second.rows->loop, t.block(s.target().lanes(f.second.dtype)));
+  l.shared.push_back(block);
+  l.block = l.columns = block;
+  tile_second(s, f, t, rows, std::vector<LoopRef>(l.shared.begin(), l.shared.end()), l);
+  done.push_back(second);
+  const size_t in_tile = place_sum(s, second, f.second.output, l.tile, done);
+  for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], l.tile);
+  return l;
+}
+
+/// The fold's batch.. i e t   ->   batch.. i.o | t i.i e vectorize, with the second product inside
+/// t
+Loops place_folded(Schedule& s, const FusedProducts& f, const FusedTiles& t,
+                   std::vector<std::string>& done) {
+  Loops l;
+  std::vector<Loop> own = s[f.fold].loops();
+  l.shared.assign(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(f.row_dims) - 1);
+  const Loop column = own[f.row_dims];
+  const auto [block, row] =
+      s[f.fold].split(own[f.row_dims - 1], t.block(s.target().lanes(f.second.dtype)));
+  l.shared.push_back(block);
+  l.block = block;
+  l.columns = own.back();
+  s[f.fold].reorder({block, l.columns, row, column});
+  for (const std::string& stage : fuse_epilogue(s, block)) {
+    done.push_back(stage);
+    finish_map_in_loop(s, stage, block);
+  }
+  s.apply(ComputeAt{f.second.stage, f.fold, l.columns.name});
+  s[f.fold].vectorize(column, {Tail::mask});
+  s.try_apply(Partition{f.fold, l.columns.name});
+  const std::vector<Loop> inside = loops_below(s, f.second.stage, l.columns);
+  std::vector<LoopRef> outer(inside.begin(),
+                             inside.begin() + static_cast<std::ptrdiff_t>(f.row_dims) - 1);
+  outer.push_back(inside[f.row_dims]);
+  tile_second(s, f, t, inside[f.row_dims - 1], outer, l);
+  const std::string store = s[f.second.stage].cache_write(l.tile, {Scope::reg}).store;
+  const std::vector<Loop> copy = copy_loops(s, store, l.tile);
+  finish_copy(s, store, copy, copy.back());
+  s.try_apply(Partition{f.second.stage, f.second.reduce[0].loop});
+  done.insert(done.end(), {f.fold, f.second.stage, store});
   return l;
 }
 
@@ -116,11 +193,8 @@ void Part::first_with_rows_in_lanes() const {
   const auto [tile, key] = steps().split(j, tiles.keys);
   steps().reorder({tile, c, key, i});
   in_registers(tile, [&](const std::string& store) {
-    const std::vector<Loop> copy = loops_below(s, store, tile);
-    const Loop row = copy[copy.size() - 2], column = copy.back();
-    s[store].reorder({column, row});
-    s[store].unroll(column);
-    s[store].vectorize(row, {Tail::mask});
+    const std::vector<Loop> copy = copy_loops(s, store, tile);
+    finish_copy(s, store, copy, copy[copy.size() - 2]);
   });
   steps().unroll(key);
   steps().vectorize(i, {Tail::mask});
@@ -144,12 +218,16 @@ void Part::first_with_keys_in_lanes() const {
 
 /// i j   ->   j, i vectorize: as many sums as rows
 void Part::reduction_with_rows_in_lanes() const {
-  const std::vector<Loop> l = loops();
-  const Loop i = l[f.row_dims - 1], j = l[f.row_dims];
+  std::vector<Loop> l = loops();
+  const Loop i = l[f.row_dims - 1], j = l.back();
   const auto [all, row] = steps().split(i, tiles.vectors * s.target().lanes(f.second.dtype));
   steps().reorder({all, j, row});
-  in_registers(all, [&](const std::string& store) { finish_map_in_tile(s, store, all); });
+  in_registers(all, [&](const std::string& store) {
+    const std::vector<Loop> copy = copy_loops(s, store, all);
+    finish_copy(s, store, copy, copy[f.row_dims - 1]);
+  });
   steps().vectorize(row, {Tail::mask});
+  s.try_apply(Partition{stage.name, j.name});
 }
 
 /// i j   ->   j, i vectorize; where an operand's neighbours lie along j: i.o j.o j.i unroll, i.i
@@ -190,25 +268,25 @@ void attention_template(Schedule& s, Knobs& knobs) {
   const auto f = find_fused_products(s.program());
   TENON_CHECK(f, "attention_template on a program that is no product, rows and product");
   const FusedTiles tiles = choose(*f, s.target(), knobs);
-  const std::string& second = f->second.stage;
   for (size_t n = f->ahead.size(); n-- > 0;) s.try_apply(ComputeInline{f->ahead[n].name});
-  const Loops l = tile_second(s, *f, tiles);
-  std::vector<std::string> done = {second};
-  const size_t in_tile = place_sum(s, second, f->second.output, l.tile, done);
-  s[second].unroll(l.row);
-  s[second].vectorize(l.column, {Tail::mask});
-  for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], l.tile);
-  const Loop block = l.shared.back();
+  std::vector<std::string> done;
+  const bool whole = f->fold.empty();
+  const Loops l = whole ? place_whole(s, *f, tiles, done) : place_folded(s, *f, tiles, done);
+  s[f->second.stage].unroll(l.row);
+  s[f->second.stage].vectorize(l.column, {Tail::mask});
+  const std::string& round = whole ? f->second.stage : f->fold;
   std::vector<FusedStage> inside;
-  for (size_t n = f->between.size(); n-- > 0;)
-    if (s.has_stage(f->between[n].name) &&
-        !s.try_apply(ComputeAt{f->between[n].name, second, block.name}))
-      inside.push_back(f->between[n]);
+  for (size_t n = f->between.size(); n-- > 0;) {
+    const FusedStage& stage = f->between[n];
+    const Loop& at = stage.before ? l.block : l.columns;
+    if (s.has_stage(stage.name) && !s.try_apply(ComputeAt{stage.name, round, at.name}))
+      inside.push_back(stage);
+  }
   for (const FusedStage& stage : inside) {
-    Part{s, *f, tiles, stage, block, done}.schedule();
+    Part{s, *f, tiles, stage, stage.before ? l.block : l.columns, done}.schedule();
     done.push_back(stage.name);
   }
-  fuse_and_parallel(s, second, l.shared);
+  fuse_and_parallel(s, round, l.shared);
   schedule_rest(s, done);
 }
 

@@ -70,14 +70,33 @@ bool holds_rows(const Stage& first, const BufferNode* buffer, const FusedProduct
   return found;
 }
 
-}  // namespace
+/// Reductions whose points a condition chooses, without it: what their loops are for stays the
+/// same.
+Program without_conditions(const Program& program) {
+  Program out = program;
+  out.body = rewrite(
+      program.body,
+      [](const Stmt& s) {
+        const Stage* stage = s.as<Stage>();
+        const Select* choice =
+            stage && stage->values.size() == 1 ? stage->values[0].as<Select>() : nullptr;
+        if (!choice || !stage->combiner ||
+            !structural_equal(choice->no, stage->combiner->identity[0]))
+          return s;
+        Stage copy = *stage;
+        copy.values[0] = choice->yes;
+        return make_stmt(std::move(copy));
+      },
+      nullptr);
+  return out;
+}
 
-std::optional<FusedProducts> find_fused_products(const Program& program) {
-  FusedProducts f;
+/// Reads the stages up to the second product; its path's number, or nothing.
+std::optional<size_t> read_products(const Program& program, FusedProducts& f, Buffers& made) {
+  const std::vector<StagePath> paths = stage_paths(program.body);
   std::vector<const Stage*> ahead;  // of the first product
-  Buffers made;                     // from it on
-  for (const StagePath& path : stage_paths(program.body)) {
-    const Stage& s = *path.stage;
+  for (size_t n = 0; n < paths.size(); ++n) {
+    const Stage& s = *paths[n].stage;
     if (s.values.size() != 1 || s.indices.empty()) return std::nullopt;
     const auto c = product(program, s);
     std::vector<const Load*> own;
@@ -91,21 +110,56 @@ std::optional<FusedProducts> find_fused_products(const Program& program) {
       if (!c) return std::nullopt;
       f.first = *c;
       f.row_dims = s.indices.size() - 1;
-      for (const Stage* map : ahead)
-        (holds_rows(s, map->outputs[0].get(), f) ? f.between : f.ahead)
-            .push_back(described(*map, f, made));
+      for (const Stage* map : ahead) {
+        const bool rows = holds_rows(s, map->outputs[0].get(), f);
+        (rows ? f.between : f.ahead).push_back(described(*map, f, made));
+        (rows ? f.between : f.ahead).back().before = true;
+      }
     }
     const bool rows = std::all_of(own.begin(), own.end(),
                                   [&](const Load* l) { return by_rows(s, *l, f.row_dims); });
     if (!rows || (!made.empty() && own.empty())) return std::nullopt;
     if (c && !made.empty() && s.axes[f.row_dims - 1].axis.var.name() == c->rows->loop) {
       f.second = *c;
-      return f;
+      made.insert(s.outputs[0].get());
+      return n;
     }
     made.insert(s.outputs[0].get());
     f.between.push_back(described(s, f, made));
   }
   return std::nullopt;
+}
+
+/// The reductions behind the second product: none, or one that joins its tiles.
+bool read_fold(const Program& program, size_t second, FusedProducts& f, const Buffers& made) {
+  const std::vector<StagePath> paths = stage_paths(program.body);
+  const Stage& product = *paths[second].stage;
+  const bool tiled = product.indices.size() == f.row_dims + 2;
+  for (size_t n = second + 1; n < paths.size(); ++n) {
+    const Stage& s = *paths[n].stage;
+    if (!s.combiner) continue;
+    const size_t spatial = s.indices.size();
+    if (!tiled || !f.fold.empty() || n != second + 1 || spatial != f.row_dims + 1 ||
+        s.axes.size() != spatial + 1)
+      return false;
+    for (const Load* l : loads_in(s))
+      if (!made.count(l->buffer.get()) || !by_rows(s, *l, f.row_dims)) return false;
+    f.fold = s.name;
+    f.tiles = {paths[n].loops.back()->var.name(), as_int(s.axes.back().axis.extent).value_or(0)};
+  }
+  const size_t outside = f.row_dims - (tiled ? 0 : 1);
+  return f.fold.empty() != tiled && f.second.batch.size() == outside;
+}
+
+}  // namespace
+
+std::optional<FusedProducts> find_fused_products(const Program& program) {
+  const Program bare = without_conditions(program);
+  FusedProducts f;
+  Buffers made;  // by the first product and what follows it
+  const auto second = read_products(bare, f, made);
+  if (!second || !read_fold(bare, *second, f, made)) return std::nullopt;
+  return f;
 }
 
 }  // namespace tenon

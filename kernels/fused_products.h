@@ -9,16 +9,22 @@ struct FusedStage {
   bool columns = false;  // it has one dimension more
   bool reduces = false;
   bool across = false;  // a map that reads an operand whose neighbours lie along the columns
+  bool before = false;  // it feeds the rows of the first product
 };
 
 /// Two matrix products and stages between them that work row by row (attention):
 ///   first[.., i, j] = sum over c;  maps, sums and maxima of rows;
 ///   second[.., i, e] = sum over j of between[.., i, j] * V[.., j, e]
+/// or, the columns in tiles,
+///   second[.., i, t, e] = sum over r of between[.., i, t*n + r] * V[.., t*n + r, e];
+///   fold[.., i, e] = what joins the tiles' maxima, sums and products over t
 struct FusedProducts {
   Contraction first, second;        // the rows of the second are i
   size_t row_dims = 0;              // dimensions ahead of j and e; the last one is i
   std::vector<FusedStage> ahead;    // maps of the other operands, in order
   std::vector<FusedStage> between;  // maps of the rows, the first product and all that follow it
+  std::string fold;                 // stage that joins the tiles of columns; empty: there are none
+  LoopExtent tiles;                 // its reduction
 };
 
 /// Nothing for programs of another shape.

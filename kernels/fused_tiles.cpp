@@ -14,15 +14,20 @@ constexpr double kExpCycles = 12, kFoldCycles = 4;
 constexpr double kDotCycles = 6, kTransposeCycles = 5;
 
 struct Sizes {
-  double batch = 1;
+  double batch = 1, tiles = 1;         // tiles of columns, which follow each other
   int64_t m = 1, n = 1, d = 1, e = 1;  // rows, columns between, steps of the first, columns out
   int64_t lanes = 1, vector_bytes = 64, near_bytes = 0;
+  double l2_bytes = 0;
   bool contiguous = false;  // the first product's X along the columns
 };
 
 Sizes sizes_of(const FusedProducts& f, const Target& target) {
   Sizes s;
   for (const LoopExtent& b : f.second.batch) s.batch *= static_cast<double>(b.extent);
+  if (!f.fold.empty()) {
+    s.tiles = static_cast<double>(f.tiles.extent);
+    s.batch /= s.tiles;
+  }
   s.m = f.second.rows->extent;
   s.n = f.second.reduce[0].extent;
   s.d = f.first.reduce[0].extent;
@@ -30,6 +35,7 @@ Sizes sizes_of(const FusedProducts& f, const Target& target) {
   s.lanes = target.lanes(f.second.dtype);
   s.vector_bytes = target.vector_bits / 8;
   s.near_bytes = target.l1d_bytes / 2;
+  s.l2_bytes = static_cast<double>(target.l2_bytes);
   s.contiguous = f.first.x_contiguous;
   return s;
 }
@@ -75,6 +81,14 @@ double between_cycles(const Sizes& s, const FusedTiles& t, int64_t rows) {
          static_cast<double>(s.d) * vectors * kTransposeCycles;
 }
 
+/// The other operands come again for each block where the second cache does not hold them all; half
+/// of that hides behind the work.
+double stream_cycles(const Sizes& s, const FusedTiles&, int64_t) {
+  const double bytes =
+      s.tiles * static_cast<double>(s.n * (s.d + s.e) * (s.vector_bytes / s.lanes));
+  return bytes > s.l2_bytes / 2 ? 0.5 * bytes / s.tiles / kFarBytes : 0;
+}
+
 /// The sum of a part's cycles over all blocks.
 double over_blocks(const Sizes& s, const FusedTiles& t,
                    double (*part)(const Sizes&, const FusedTiles&, int64_t)) {
@@ -88,9 +102,9 @@ double whole_cycles(const Sizes& s, const FusedTiles& t, const Target& target) {
   const double pieces = s.batch * static_cast<double>(ceil_div(s.m, t.block(s.lanes)));
   const double cores = std::min<double>(target.cores, pieces);
   const double share = std::ceil(pieces / cores) / pieces;
-  return s.batch * share *
+  return s.batch * s.tiles * share *
          (over_blocks(s, t, first_cycles) + over_blocks(s, t, second_cycles) +
-          over_blocks(s, t, between_cycles));
+          over_blocks(s, t, between_cycles) + over_blocks(s, t, stream_cycles));
 }
 
 }  // namespace
@@ -122,16 +136,21 @@ FusedTiles best_tiles(const FusedProducts& f, const Target& target) {
     FusedTiles t = {true, v}, tried = t;
     double first = -1;
     for (tried.keys = 1; tried.keys <= std::min<int64_t>(s.n, 14) && fits(tried.keys, v);
-         ++tried.keys)
-      if (const double c = over_blocks(s, tried, first_cycles); first < 0 || c < first * 0.999) {
-        first = c;
-        t = tried;
-      }
+         ++tried.keys) {
+      if (!f.fold.empty() && s.n % tried.keys != 0) continue;
+      const double cycles = over_blocks(s, tried, first_cycles);
+      if (first >= 0 && cycles >= first * 0.999) continue;
+      first = cycles;
+      t = tried;
+    }
     finish(t);
   }
   for (int64_t rows = 1; rows <= std::min<int64_t>(s.m, 8); ++rows)
-    for (int64_t v = 1; v <= (s.contiguous ? std::min<int64_t>(ceil_div(s.n, s.lanes), 4) : 1); ++v)
-      if (fits(rows, v)) finish({false, v, 1, rows});
+    for (int64_t v = 1; v <= (s.contiguous ? std::min<int64_t>(ceil_div(s.n, s.lanes), 4) : 1);
+         ++v) {
+      const bool whole = f.fold.empty() || !s.contiguous || s.n % (v * s.lanes) == 0;
+      if (whole && fits(rows, v)) finish({false, v, 1, rows});
+    }
   return best;
 }
 

@@ -280,7 +280,8 @@ KernelEntry attention_entry() {
        number_arg("kv", "keys and values", "", 1), number_arg("d", "elements of each", "", 1),
        word_arg("mask", "causal: later keys are not seen; add: M[q,kv] is added", "none",
                 {"none", "causal", "add"}),
-       word_arg("keys", "columns: K is [heads,d,kv]", "rows", {"rows", "columns"})},
+       word_arg("keys", "columns: K is [heads,d,kv]", "rows", {"rows", "columns"}),
+       number_arg("tile", "keys at a time; 0: all unless they are many", "0")},
       {"Q", "K", "V", "M"},
       [](const KernelArgs& a) {
         const int64_t h = a.number("heads"), q = a.number("q"), kv = a.number("kv"),
@@ -290,7 +291,10 @@ KernelEntry attention_entry() {
         return std::vector<Tensor>{attention(
             a.tensor("Q", {h, q, d}), a.tensor("K", columns ? Shape{h, d, kv} : Shape{h, kv, d}),
             a.tensor("V", {h, kv, d}), mask,
-            {.causal = a.word("mask") == "causal", .keys_as_columns = columns}, "Y")};
+            {.causal = a.word("mask") == "causal",
+             .keys_as_columns = columns,
+             .tile = a.number("tile")},
+            "Y")};
       },
       [](const KernelArgs& a) {
         return 4 * times(a, {"heads", "q", "kv", "d"});

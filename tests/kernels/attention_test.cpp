@@ -70,6 +70,87 @@ TEST_CASE("attention over odd shapes, with masks, on every level of target") {
       }
 }
 
+TEST_CASE("online softmax over tiles of keys, whole or not, on every level of target") {
+  for (const auto& [q, kv, d, tile] : {std::tuple{1, 130, 40, 16},
+                                       {3, 37, 17, 5},
+                                       {37, 96, 20, 32},
+                                       {20, 50, 33, 48},
+                                       {70, 19, 8, 1},
+                                       {16, 64, 32, 63}})
+    for (const char* mask : {"none", "causal", "add"})
+      for (const char* keys : {"rows", "columns"}) {
+        const Words words = {"heads=2",
+                             fmt::format("q={}", q),
+                             fmt::format("kv={}", kv),
+                             fmt::format("d={}", d),
+                             fmt::format("tile={}", tile),
+                             fmt::format("mask={}", mask),
+                             fmt::format("keys={}", keys)};
+        if (std::string(mask) == "causal" && q > kv) continue;  // rows that see no key
+        INFO(text({"attention", words}));
+        const KernelEntry& entry = find_kernel("attention");
+        const KernelArgs args = parse_kernel_args(entry, words);
+        const Program program = attention_of(words);
+        const auto inputs = random_inputs(make_program("p", entry.build(args)), 7);
+        check_levels(program, inputs, entry.reference(args, inputs), 1e-5);
+      }
+}
+
+TEST_CASE("rows are folded tile by tile where their scores would fill the second cache") {
+  const auto folds = [](int64_t q, int64_t kv, int64_t tile) {
+    const Words words = {"heads=1", fmt::format("q={}", q), fmt::format("kv={}", kv), "d=8",
+                         fmt::format("tile={}", tile)};
+    return !parts(words).fold.empty();
+  };
+  CHECK_FALSE(folds(128, 2048, 0));
+  CHECK(folds(128, 2049, 0));
+  CHECK_FALSE(folds(1, 8192, 0));
+  CHECK_FALSE(folds(128, 4000, 4000));
+  CHECK(folds(128, 128, 64));
+  const FusedProducts f = parts({"heads=2", "q=37", "kv=100", "d=20", "tile=30"});
+  CHECK(f.fold == "Y.fold");
+  CHECK(f.tiles.extent == 4);
+  CHECK(f.second.reduce[0].extent == 30);
+}
+
+TEST_CASE("online softmax stays within the bound of its formula") {
+  const Words words = {"heads=1", "q=9", "kv=200", "d=8", "tile=8"};
+  const KernelEntry& entry = find_kernel("attention");
+  const KernelArgs args = parse_kernel_args(entry, words);
+  const Program program = make_program("p", entry.build(args));
+  auto in = random_inputs(program, 21);
+  for (double& x : in[0].values) x *= 12;  // logits far apart, their maximum in any tile
+  const RefArray expected = entry.reference(args, in), got = run_interpreted(program, in);
+  const double u = std::ldexp(1.0, -24), scale = 1 / std::sqrt(8.0);
+  for (int64_t i = 0; i < 9; ++i) {
+    double top = -kInf, low = kInf, rounding = 0;
+    std::vector<double> logits(200);
+    for (int64_t j = 0; j < 200; ++j) {
+      double magnitude = 0;
+      for (int64_t c = 0; c < 8; ++c) {
+        const double term = in[0][{0, i, c}] * in[1][{0, j, c}] * scale;
+        logits[static_cast<size_t>(j)] += term;
+        magnitude += std::fabs(term);
+      }
+      rounding = std::max(rounding, (8 + 2) * u * magnitude);
+      top = std::max(top, logits[static_cast<size_t>(j)]);
+      low = std::min(low, logits[static_cast<size_t>(j)]);
+    }
+    // Scores, the tile's sums of 8, 25 tiles folded, exponentials of 4 ulp; of numerator and
+    // denominator both.
+    const double relative = 2 * (rounding + u * (8 + 6 * 25 + 2 * (top - low) + 8));
+    for (int64_t c = 0; c < 8; ++c) {
+      double total = 0, weight = 0;
+      for (int64_t j = 0; j < 200; ++j) {
+        const double e = std::exp(logits[static_cast<size_t>(j)] - top);
+        total += e;
+        weight += e * std::fabs(in[2][{0, j, c}]);
+      }
+      CHECK(std::fabs(got[{0, i, c}] - expected[{0, i, c}]) <= relative * weight / total);
+    }
+  }
+}
+
 TEST_CASE("leading dimensions of queries, keys, values and masks broadcast") {
   const Tensor q = input("Q", f32, {2, 3, 5, 8}), k = input("K", f32, {2, 1, 7, 8}),
                v = input("V", f32, {7, 4}), mask = input("M", f32, {2, 1, 1, 7});
@@ -94,7 +175,8 @@ TEST_CASE("leading dimensions of queries, keys, values and masks broadcast") {
 }
 
 TEST_CASE("masked keys, NaN and Inf in attention") {
-  const Words words = {"heads=1", "q=37", "kv=20", "d=16", "mask=add"};
+  const std::string tile = GENERATE("tile=0", "tile=4");
+  const Words words = {"heads=1", "q=37", "kv=20", "d=16", "mask=add", tile};
   const Program program = attention_of(words);
   auto in = random_inputs(program, 5);
   RefArray& mask = in[2];
@@ -102,18 +184,24 @@ TEST_CASE("masked keys, NaN and Inf in attention") {
     for (int64_t j = 0; j < 20; ++j)
       mask.values[static_cast<size_t>(i * 20 + j)] = (i + j) % 3 ? 0 : -kInf;
   for (int64_t j = 0; j < 20; ++j) mask.values[static_cast<size_t>(5 * 20 + j)] = -kInf;
+  // Rows whose first tile is masked, or all but the last.
+  for (int64_t i : {11, 12})
+    for (int64_t j = 0; j < (i == 11 ? 4 : 16); ++j)
+      mask.values[static_cast<size_t>(i * 20 + j)] = -kInf;
   in[0].values[7 * 16 + 3] = NAN;
   in[0].values[9 * 16] = kInf;
   const KernelEntry& entry = find_kernel("attention");
   const RefArray expected = entry.reference(parse_kernel_args(entry, words), in);
   for (int64_t i : {5, 7, 9}) CHECK(std::isnan(expected.values[static_cast<size_t>(i * 16)]));
-  CHECK_FALSE(std::isnan(expected.values[6 * 16]));
+  for (int64_t i : {6, 11, 12})
+    CHECK_FALSE(std::isnan(expected.values[static_cast<size_t>(i * 16)]));
   CHECK(difference(run_interpreted(program, in), expected, 1e-5) == "");
   check_levels(program, in, expected, 1e-5);
 }
 
 TEST_CASE("large scores do not overflow") {
-  const Words words = {"heads=1", "q=20", "kv=40", "d=4"};
+  const std::string tile = GENERATE("tile=0", "tile=16");
+  const Words words = {"heads=1", "q=20", "kv=40", "d=4", tile};
   const Program program = attention_of(words);
   auto in = random_inputs(program, 9);
   for (double& x : in[0].values) x *= 1000;
@@ -174,4 +262,5 @@ TEST_CASE("attention refuses operands that do not fit") {
   CHECK_THROWS_WITH(attention(q, k, v, t({3, 1, 5, 7})), Contains("does not broadcast"));
   CHECK_THROWS_WITH(attention(t({2, 5, 8}, i32), k, v, Tensor()), Contains("float"));
   CHECK_THROWS_WITH(attention(q, k, t({3, 7, 4}), Tensor()), Contains("broadcast"));
+  CHECK_THROWS_WITH(attention(q, k, v, Tensor(), {.tile = -1}), Contains("a tile of -1 keys"));
 }

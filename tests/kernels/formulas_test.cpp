@@ -189,6 +189,8 @@ TEST_CASE("attention over odd shapes") {
       check_entry("attention", {"heads=2", "q=5", "kv=7", "d=4", mask, keys}, 1e-5);
       check_entry("attention", {"heads=1", "q=1", "kv=130", "d=17", mask, keys}, 1e-5);
     }
+  for (const char* tile : {"tile=3", "tile=7", "tile=1", "tile=100"})
+    check_entry("attention", {"heads=2", "q=5", "kv=7", "d=4", tile}, 1e-5);
   check_entry("attention", {"heads=0", "q=5", "kv=7", "d=4"});
   check_entry("attention", {"heads=2", "q=3", "kv=17", "d=5", "type=f64"}, 1e-12);
   check_entry("attention", {"heads=2", "q=3", "kv=17", "d=5", "type=f16"}, 2e-3);

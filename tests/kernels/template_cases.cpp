@@ -78,6 +78,7 @@ const std::vector<Case>& template_cases() {
       {"attention", {"heads=3", "q=1", "kv=70", "d=17"}},
       {"attention", {"heads=1", "q=5", "kv=40", "d=9", "mask=add", "keys=columns"}},
       {"attention", {"heads=2", "q=20", "kv=20", "d=16", "mask=causal", "type=f64"}},
+      {"attention", {"heads=2", "q=20", "kv=50", "d=17", "tile=16"}},
       {"layer_norm", {"rows=5", "columns=70"}},
       {"batch_norm", {"c=5", "h=7", "w=9"}},
       {"reduce", {"shape=17x37", "axis=0"}},
