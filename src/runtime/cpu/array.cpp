@@ -1,3 +1,4 @@
+#include <sys/mman.h>
 #include <tenon/runtime/array.h>
 
 #include <cmath>
@@ -14,6 +15,17 @@ namespace tenon {
 namespace {
 
 constexpr int64_t kAlignment = 64, kMostElements = int64_t{1} << 62;
+constexpr int64_t kLargePage = int64_t{2} << 20, kLargeArray = 2 * kLargePage;
+
+/// Large ones in large pages where the system gives them: a sweep through memory then seldom waits
+/// for an address to be translated.
+void* allocate(int64_t bytes) {
+  const int64_t alignment = bytes >= kLargeArray ? kLargePage : kAlignment;
+  const auto rounded = static_cast<size_t>((bytes + alignment - 1) / alignment * alignment);
+  void* data = std::aligned_alloc(static_cast<size_t>(alignment), rounded);
+  if (data && bytes >= kLargeArray) madvise(data, rounded, MADV_HUGEPAGE);
+  return data;
+}
 
 std::string describe(DType dtype, const Shape& shape) {
   return fmt::format("{} {}", name(dtype), shape_text(shape));
@@ -126,9 +138,7 @@ Array Array::empty(DType dtype, Shape shape) {
   const int64_t most = std::numeric_limits<int64_t>::max() / 16;
   void* data = nullptr;
   if (array.size_ <= most) {
-    const int64_t rounded =
-        (std::max<int64_t>(array.bytes(), 1) + kAlignment - 1) / kAlignment * kAlignment;
-    data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
+    data = allocate(std::max<int64_t>(array.bytes(), 1));
   }
   if (!data) {
     throw UserError(fmt::format("array {}: no memory for {} elements of {} bytes",

@@ -24,6 +24,8 @@ TEST_CASE("arrays are aligned and know their size") {
     CHECK(a.bytes() == 15 * byte_size(t));
     CHECK(a.rank() == 3);
   }
+  // Large ones start a large page.
+  CHECK(reinterpret_cast<uintptr_t>(Array::empty(u8, {int64_t{9} << 20}).raw()) % (2 << 20) == 0);
   CHECK(zeros(f32, {}).size() == 1);
   const Array none = zeros(f32, {4, 0, 2});
   CHECK(none.size() == 0);
