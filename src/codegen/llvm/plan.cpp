@@ -5,6 +5,7 @@
 #include <tenon/support/error.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace tenon {
@@ -136,10 +137,14 @@ class RegisterUses {
 };
 
 /// About how many machine instructions an expression becomes; scalar index arithmetic mostly folds
-/// away.
-int64_t instructions(const Expr& e) {
+/// away, and of a select whose condition is `settled` one side is left.
+int64_t instructions(const Expr& e, const std::function<bool(const Expr&)>& settled) {
   int64_t count = 0;
   walk(e, [&](const Expr& n) {
+    if (const Select* s = n.as<Select>(); s && settled(s->condition)) {
+      count += std::max(instructions(s->yes, settled), instructions(s->no, settled));
+      return false;
+    }
     const bool index = n.lanes() == 1 && n.dtype() == DType::i64;
     if (const Load* l = n.as<Load>()) {
       count += in_registers(*l->buffer) ? 0 : 1;
@@ -161,32 +166,40 @@ int64_t instructions(const Expr& e) {
 /// Chooses the loops that codegen expands, from the inside out.
 class UnrollPlanner {
  public:
-  UnrollPlanner(CodePlan& plan, const RegisterUses& uses, bool optional)
-      : plan_(plan), uses_(uses), optional_(optional) {}
+  UnrollPlanner(const Stmt& body, CodePlan& plan, const RegisterUses& uses, bool optional)
+      : plan_(plan), uses_(uses), optional_(optional) {
+    walk(
+        body,
+        [&](const Stmt& s) {
+          const For* n = s.as<For>();
+          if (n && optional && n->mark == LoopMark::unroll) expanded_.insert(n->var.get());
+          return true;
+        },
+        [](const Expr&) { return false; });
+  }
 
   /// Instructions of `s`; nothing when a loop that must be expanded is too large.
   int64_t cost(const Stmt& s) {
     if (!s.defined()) return 0;
     if (auto known = costs_.find(s.get()); known != costs_.end()) return known->second;
     const int64_t result = std::visit(
-        overloaded{[&](const For& n) { return loop_cost(n); },
-                   [&](const Seq& n) {
-                     int64_t sum = 0;
-                     for (const Stmt& part : n.stmts) sum += cost(part);
-                     return sum;
-                   },
-                   [&](const If& n) {
-                     return 2 + instructions(n.condition) + cost(n.then_case) + cost(n.else_case);
-                   },
-                   [&](const Allocate& n) { return cost(n.body); },
-                   [&](const LetStmt& n) { return instructions(n.value) + cost(n.body); },
-                   [&](const Store& n) {
-                     return instructions(n.value) + (in_registers(*n.buffer) ? 0 : 1);
-                   },
-                   [&](const Evaluate& n) { return instructions(n.value); },
-                   [](const Barrier&) { return int64_t{0}; },
-                   [](const PrefetchLine&) { return int64_t{1}; },
-                   [](const Stage&) { return int64_t{0}; }},
+        overloaded{
+            [&](const For& n) { return loop_cost(n); },
+            [&](const Seq& n) {
+              int64_t sum = 0;
+              for (const Stmt& part : n.stmts) sum += cost(part);
+              return sum;
+            },
+            [&](const If& n) {
+              return 2 + count(n.condition) + cost(n.then_case) + cost(n.else_case);
+            },
+            [&](const Allocate& n) { return cost(n.body); },
+            [&](const LetStmt& n) { return count(n.value) + cost(n.body); },
+            [&](const Store& n) { return count(n.value) + (in_registers(*n.buffer) ? 0 : 1); },
+            [&](const Evaluate& n) { return count(n.value); },
+            [](const Barrier&) { return int64_t{0}; },
+            [](const PrefetchLine&) { return int64_t{1}; },
+            [](const Stage&) { return int64_t{0}; }},
         s.node().v);
     costs_[s.get()] = result;
     return result;
@@ -195,6 +208,23 @@ class UnrollPlanner {
   const std::string& failure() const { return failure_; }
 
  private:
+  int64_t count(const Expr& e) {
+    return instructions(e, [&](const Expr& condition) { return is_settled(condition); });
+  }
+
+  /// Speaks of the loops that are to be expanded alone: known in each copy.
+  bool is_settled(const Expr& condition) {
+    const std::vector<Var> vars = free_vars(condition);
+    bool loads = false;
+    walk(condition, [&](const Expr& n) {
+      loads = loads || n.as<Load>();
+      return !loads;
+    });
+    return !loads && std::all_of(vars.begin(), vars.end(), [&](const Var& v) {
+      return uses_.contains(v) || expanded_.count(v.get()) > 0;
+    });
+  }
+
   int64_t loop_cost(const For& n) {
     const int64_t body = std::max<int64_t>(1, cost(n.body));
     const bool needed = uses_.contains(n.var);
@@ -227,6 +257,7 @@ class UnrollPlanner {
   CodePlan& plan_;
   const RegisterUses& uses_;
   const bool optional_;
+  std::unordered_set<const VarNode*> expanded_;  // loops marked unroll, where such are expanded
   std::unordered_map<const StmtNode*, int64_t> costs_;
   std::string failure_;
 };
@@ -234,7 +265,7 @@ class UnrollPlanner {
 void plan_unrolling(const Stmt& body, const RegisterUses& uses, CodePlan& plan) {
   for (bool optional : {true, false}) {
     plan.unrolled.clear();
-    UnrollPlanner planner(plan, uses, optional);
+    UnrollPlanner planner(body, plan, uses, optional);
     planner.cost(body);
     if (planner.failure().empty()) return;
     if (!optional) throw UserError(planner.failure());
