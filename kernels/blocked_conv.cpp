@@ -104,9 +104,13 @@ bool assign_axes(BlockedConv& c, const Factors& f, const std::vector<Var>& vars,
   std::vector<size_t> pixels;
   for (size_t n = 0; n + 1 < spatial; ++n) {
     const bool in_x = uses(*f.x, vars[n]), in_w = uses(*f.w, vars[n]);
-    if (in_w && (c.blocks || !in_blocks(*f.w, vars[n], vars[spatial - 1]))) return false;
-    if (in_w)
+    const bool block = in_w && (!in_x || in_blocks(*f.w, vars[n], vars[spatial - 1]));
+    if (block && c.blocks) return false;
+    if (in_w && !block) c.paired.push_back(loops[n]);
+    if (block)
       c.blocks = loops[n];
+    else if (in_w)
+      c.batch.push_back(loops[n]);
     else if (in_x && (loops[n].extent > 1 || n + 2 == spatial))
       pixels.push_back(n);
     else

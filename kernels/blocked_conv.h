@@ -19,7 +19,8 @@ struct BlockedConv {
   DType dtype = DType::f32;
   LoopExtent lane;
   std::optional<LoopExtent> blocks;         // of output channels
-  std::vector<LoopExtent> batch;            // axes of X before rows
+  std::vector<LoopExtent> batch;            // axes of X before rows; of W too: those in `paired`
+  std::vector<LoopExtent> paired;           // a product of its own for each point of these
   std::optional<LoopExtent> rows, columns;  // the last two axes of X
   std::vector<LoopExtent> reduce;           // as written
   std::vector<std::string> row_taps;        // those of `reduce` that move X as rows do

@@ -50,6 +50,10 @@ RefArray ref_conv(const RefArray& x, const RefArray& w, const RefArray* bias,
 /// x[n, c, h, w] in blocks of channels: [n, ceil(c/block), h, w, block], zeros past c; and back.
 RefArray ref_blocked(const RefArray& x, int64_t block);
 RefArray ref_unblocked(const RefArray& x, int64_t channels);
+/// conv2d_winograd and its weights by the matrices of the paper; `bias` may be null.
+RefArray ref_winograd_weights(const RefArray& w, int64_t m, int64_t block);
+RefArray ref_winograd(const RefArray& x, const RefArray& u, const RefArray* bias, int64_t pad,
+                      int64_t c_out);
 RefArray ref_pool(std::string_view op, const RefArray& x,
                   const PoolOptions& options);  // max, average
 RefArray ref_reduce(std::string_view op, const RefArray& x, const std::vector<int64_t>& axes,

@@ -24,4 +24,7 @@ std::vector<int64_t> number_list(const KernelArgs& args, const std::string& kern
 /// The entries that only move elements: table_movers.cpp.
 std::vector<KernelEntry> mover_entries();
 
+/// Winograd's convolution and its weights.
+std::vector<KernelEntry> winograd_entries();
+
 }  // namespace tenon

@@ -10,6 +10,7 @@
 #include "kernels/contraction.h"
 #include "kernels/dot_product.h"
 #include "kernels/fused_products.h"
+#include "kernels/winograd_parts.h"
 
 namespace tenon {
 namespace {
@@ -76,6 +77,9 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
     if (has_gpu_tile(program)) list.push_back({"gpu_tile", gpu_tile_template});
     return list;
   }
+  // The other templates would inline its transforms.
+  if (find_winograd(program, target))
+    return {{"winograd", winograd_template}, {"generic", generic_template}};
   const Reductions r = count_reductions(program);
   const std::string anchor = roles(program).anchor;
   if (r.count > 0 && !r.chained && find_blocked_conv(program, anchor, target))

@@ -16,6 +16,10 @@ void tile_template(Schedule& s, Knobs& knobs);
 /// the anchor.
 void conv_template(Schedule& s, Knobs& knobs);
 
+/// Winograd's convolution: blocks of tiles whose transformed input, products and pixels stay in the
+/// second cache. Needs find_winograd().
+void winograd_template(Schedule& s, Knobs& knobs);
+
 /// (Batched) products of two matrices: blocks of X for the second cache, packed or read in place,
 /// tiles of rows x vectors in registers. Needs is_matrix_product() of the anchor.
 void matmul_template(Schedule& s, Knobs& knobs);

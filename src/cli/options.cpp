@@ -61,12 +61,15 @@ void add_network(CLI::App& verb, CommandOptions& options) {
   verb.add_flag("--no-fuse", options.no_fuse, "a network: one kernel per node");
   verb.add_option("--skip-pass", options.skip_passes, "a network: leave out a pass, by name")
       ->allow_extra_args(false);
+  verb.add_flag("--allow-winograd", options.allow_winograd,
+                "a network: 3x3 convolutions by Winograd's algorithm, other roundings");
 }
 
 void refuse_network_options(const CommandOptions& options) {
   const char* given = !options.shapes.empty()        ? "--shape"
                       : options.no_fuse              ? "--no-fuse"
                       : !options.skip_passes.empty() ? "--skip-pass"
+                      : options.allow_winograd       ? "--allow-winograd"
                                                      : nullptr;
   if (!given) return;
   throw UserError(fmt::format(
@@ -101,6 +104,7 @@ NetworkOptions network_options(const CommandOptions& options) {
   out.threads = options.parsed_threads();
   out.fuse = !options.no_fuse;
   out.skip_passes = options.skip_passes;
+  out.allow_winograd = options.allow_winograd;
   return out;
 }
 

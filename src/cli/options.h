@@ -29,6 +29,7 @@ struct CommandOptions {
   std::vector<std::string> shapes;  // "x=1x3x48x192"
   bool no_fuse = false;             // networks: one kernel per node
   std::vector<std::string> skip_passes;
+  bool allow_winograd = false;  // networks: use_winograd
 
   /// The target, with as many cores as threads were asked for.
   Target parsed_target() const;
@@ -52,7 +53,7 @@ RecordStore open_store(const CommandOptions& options);
 
 NetworkOptions network_options(const CommandOptions& options);
 
-/// Adds --shape, --no-fuse and --skip-pass.
+/// Adds --shape, --no-fuse, --skip-pass and --allow-winograd.
 void add_network(CLI::App& verb, CommandOptions& options);
 
 /// UserError where an option of add_network() was given with what is no network.

@@ -156,6 +156,7 @@ TEST_CASE("what is wrong with an operator, its inputs or options exits with 2 in
       {kMatmul + "--no-fuse", "try: an operator's sizes as arguments"},
       {kMatmul + "--seed many", "--seed"},
       {"bench matmul m=6 n=5 k=7 --skip-pass x", "--skip-pass is for networks"},
+      {"bench matmul m=6 n=5 k=7 --allow-winograd", "--allow-winograd is for networks"},
       {"tune matmul m=6 n=5 k=7 --no-fuse", "--no-fuse is for networks"},
       {"show matmul m=6 n=5 k=7 --shape A=6x7", "--shape is for networks"},
       {kMatmul + "--target z80", "target \"z80\" is not known"},

@@ -29,6 +29,9 @@ struct NetworkOptions {
   std::optional<LentPool> lent;          // run on these instead of threads of our own
   bool fuse = true;                      // off: one kernel per node
   std::vector<std::string> skip_passes;  // by name, see simplify_graph
+  /// 3 x 3 convolutions may run by Winograd's algorithm where it is faster: other roundings, within
+  /// winograd_error_bound() of kernels/winograd.h, and what reads an Inf or NaN is wider.
+  bool allow_winograd = false;
   bool poison = false;  // for tests: arena memory is filled with 0xff as soon as nothing reads it
 };
 

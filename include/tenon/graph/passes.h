@@ -43,7 +43,8 @@ Graph resolve_operators(const Graph& graph, const Evaluator& evaluate);
 struct SimplifyOptions {
   std::vector<std::string> skip;  // names of passes to leave out
   bool verify = false;            // verify_graph after each pass
-  int64_t block = 0;  // channels in a block of "block_channels", the last pass; 0: not run
+  int64_t block = 0;              // channels in a block of "block_channels"; 0: not run
+  bool allow_winograd = false;    // "use_winograd", after it: results differ by more than rounding
 };
 
 /// Runs the passes on a canonical graph in the order of src/graph/passes/passes.cpp, where each is

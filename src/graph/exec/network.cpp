@@ -145,7 +145,9 @@ Network Network::load(const std::filesystem::path& model, const NetworkOptions& 
   const Graph resolved =
       resolve_operators(bind_shapes(load_onnx(model), options.bindings), evaluate);
   const int64_t block = options.target.is_gpu() ? 0 : options.target.lanes(f32);
-  state->graph = simplify_graph(resolved, evaluate, {.skip = options.skip_passes, .block = block});
+  state->graph = simplify_graph(
+      resolved, evaluate,
+      {.skip = options.skip_passes, .block = block, .allow_winograd = options.allow_winograd});
   state->groups = group_nodes(state->graph, {.fuse = options.fuse});
   state->plan = plan_memory(state->graph, state->groups);
   state->arena = Array::empty(u8, {state->plan.arena_bytes});

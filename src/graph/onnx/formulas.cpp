@@ -12,6 +12,7 @@
 #include "kernels/pool.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
+#include "kernels/winograd.h"
 
 namespace tenon {
 
@@ -96,6 +97,16 @@ Tensor block_channels_formula(const Node& node, const Tensors& in, const std::st
 
 Tensor blocked_conv_formula(const Node& node, const Tensors& in, const std::string& name) {
   return conv2d_blocked(in.at(0), in.at(1), {}, conv_options(node), node.integer("block"), name);
+}
+
+Tensor winograd_conv_formula(const Node& node, const Tensors& in, const std::string& name) {
+  const std::vector<int64_t>& pads = node.integers("pads");
+  const ConvOptions options{.pads_begin = {pads[0], pads[1]}, .pads_end = {pads[2], pads[3]}};
+  return conv2d_winograd(in.at(0), in.at(1), {}, options, node.integer("channels"), name);
+}
+
+Tensor winograd_weights_formula(const Node& node, const Tensors& in, const std::string& name) {
+  return winograd_weights(in.at(0), node.integer("tile"), node.integer("block"), name);
 }
 
 Tensor concat_formula(const Node& node, const Tensors& in, const std::string& name) {

@@ -9,6 +9,7 @@
 #include "graph/onnx/blocked.h"
 #include "graph/onnx/formulas.h"
 #include "graph/onnx/shape_rules.h"
+#include "graph/onnx/winograd.h"
 
 namespace tenon {
 
@@ -61,6 +62,8 @@ const Operator kRows[] = {
      conv_transpose_formula,
      {},
      conv_transpose_linear},
+    {"WinogradConv", linear, infer_winograd_conv, nullptr, winograd_conv_formula},
+    {"WinogradWeights", reduction, infer_winograd_weights, nullptr, winograd_weights_formula},
     {"MatMul", linear, infer_matmul, nullptr, matmul_formula, {}, matmul_linear},
     // pointwise
     {"Add", pointwise, infer_pointwise, binary_element, nullptr, "add", nullptr, add_affine},
@@ -173,6 +176,7 @@ std::vector<Operator> make_operators() {
     row.single_pass = row.formula == reduce_formula;
     row.blocked = blocked_form_of(row);
     if (row.op == "MatMul") row.fuse = fuse_attention;
+    if (row.op == "BlockedConv") row.winograd = winograd_form;
     if (row.op == "Identity") row.identity = always;
     if (row.op == "Reshape") row.identity = keeps_shape;
   }

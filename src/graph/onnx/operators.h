@@ -50,6 +50,12 @@ struct GraphUses {
   std::vector<std::vector<int>> readers;
 };
 
+/// A convolution by another algorithm: `node` takes the data and what `weights` makes of the
+/// weights.
+struct TransformedForm {
+  Node weights, node;
+};
+
 /// A canonical operator: the few that resolve_operators turns all of ONNX's into. One output each.
 struct Operator {
   std::string_view op;
@@ -81,6 +87,10 @@ struct Operator {
   /// Makes graph.nodes[at] one operator for what it and nodes ahead of it compute, which are marked
   /// in `drop`; false where they are nothing that one operator does.
   bool (*fuse)(Graph& graph, const GraphUses& uses, size_t at, std::vector<bool>& drop) = nullptr;
+
+  /// Winograd's algorithm, where there is one and it is estimated to be faster.
+  std::optional<TransformedForm> (*winograd)(const Node& node,
+                                             const std::vector<TensorInfo>& inputs) = nullptr;
 };
 
 /// The row of a canonical operator; InternalError for an unknown name.

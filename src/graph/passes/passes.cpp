@@ -10,7 +10,7 @@ namespace tenon {
 
 namespace {
 
-constexpr const char* kBlockChannels = "block_channels";
+constexpr const char *kBlockChannels = "block_channels", *kUseWinograd = "use_winograd";
 
 constexpr GraphPass kPasses[] = {
     {"fold_constants", fold_constants},        // weights transposed, reshaped, cast by the exporter
@@ -29,7 +29,7 @@ std::span<const GraphPass> graph_passes() { return kPasses; }
 Graph simplify_graph(Graph graph, const Evaluator& evaluate, const SimplifyOptions& options) {
   std::vector<std::string> known;
   for (const GraphPass& pass : kPasses) known.push_back(pass.name);
-  known.push_back(kBlockChannels);
+  known.insert(known.end(), {kBlockChannels, kUseWinograd});
   for (const std::string& name : options.skip)
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UserError(
@@ -48,10 +48,15 @@ Graph simplify_graph(Graph graph, const Evaluator& evaluate, const SimplifyOptio
     finish(pass.name);
   }
   if (options.block < 2 || skipped(kBlockChannels)) return graph;
-  // Constants in blocks are computed now.
-  graph = remove_dead_nodes(
-      fold_constants(block_channels(std::move(graph), options.block), evaluate), evaluate);
+  // Constants in blocks, and transformed weights, are computed now.
+  const auto fold = [&](Graph changed) {
+    return remove_dead_nodes(fold_constants(std::move(changed), evaluate), evaluate);
+  };
+  graph = fold(block_channels(std::move(graph), options.block));
   finish(kBlockChannels);
+  if (!options.allow_winograd || skipped(kUseWinograd)) return graph;
+  graph = fold(use_winograd(std::move(graph)));
+  finish(kUseWinograd);
   return graph;
 }
 

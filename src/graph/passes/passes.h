@@ -57,6 +57,13 @@ Graph fuse_operators(Graph graph, const Evaluator&);
 /// as far as operators can work on them; only what enters and leaves is reordered.
 Graph block_channels(Graph graph, int64_t block);
 
+/// use_winograd
+///   y = BlockedConv(x, w) of 3 x 3 at stride 1   ->   u = WinogradWeights(w); y = WinogradConv(x,
+///   u)      with constant w: u is computed now
+/// Where that is estimated to be faster. Results differ within winograd_error_bound(), so it runs
+/// only where it is asked for.
+Graph use_winograd(Graph graph);
+
 struct GraphPass {
   const char* name;
   Graph (*run)(Graph graph, const Evaluator& evaluate);

@@ -195,6 +195,37 @@ TEST_CASE("what is no attention stays as it is") {
               "Attention") == 0);
 }
 
+TEST_CASE("3x3 convolutions run by Winograd's algorithm where it is allowed and pays") {
+  ModelBuilder m;
+  m.input("x", f32, {1, 32, 13, 18});
+  m.floats("w", {48, 32, 3, 3}, ramp(13824, 0.01F, -0.03F)).floats("b", {48}, ramp(48, 1, -3));
+  m.floats("v", {32, 48, 3, 3}, ramp(13824, 0.01F, -0.02F));
+  m.floats("s", {32, 32, 3, 3}, ramp(9216, 0.01F, -0.02F));
+  m.node("Conv", {"x", "w", "b"}, {"c"}).set("pads", std::vector<int64_t>{1, 1, 1, 1});
+  m.node("Relu", {"c"}, {"r"});
+  m.node("Conv", {"r", "v"}, {"d"}).set("pads", std::vector<int64_t>{0, 1, 2, 0});
+  m.node("Conv", {"d", "s"}, {"e"}).set("strides", std::vector<int64_t>{2, 2});
+  m.node("Add", {"e", "e"}, {"y"}).output("y");
+  const Graph before = m.resolve();
+  const SimplifyOptions allowed{.verify = true, .block = 16, .allow_winograd = true};
+  const Graph after = simplify_graph(before, formula_evaluator(), allowed);
+  INFO(text(after));
+  CHECK(count(after, "WinogradConv") == 2);
+  CHECK(count(after, "WinogradWeights") == 0);  // computed now
+  CHECK(count(after, "BlockedConv") == 1);      // stride 2
+  const Array x = random(f32, {1, 32, 13, 18}, 5);
+  const auto got = run_formulas(after, {x})[0].to_doubles(),
+             expected = run_formulas(before, {x})[0].to_doubles();
+  REQUIRE(got.size() == expected.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    REQUIRE(got[i] == Approx(expected[i]).epsilon(1e-4).margin(1e-3));
+  SimplifyOptions not_allowed = allowed, skipped = allowed;
+  not_allowed.allow_winograd = false;
+  skipped.skip = {"use_winograd"};
+  for (const SimplifyOptions& options : {not_allowed, skipped})
+    CHECK(count(simplify_graph(before, formula_evaluator(), options), "WinogradConv") == 0);
+}
+
 TEST_CASE("batch normalisation folds into the convolution before it, bias included") {
   const Graph before = conv_bn_model(false).resolve();
   const Graph after = simplified(before);
