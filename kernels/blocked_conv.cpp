@@ -167,12 +167,17 @@ int64_t vectors_of(const BlockedConv& c, const Target& target) {
   return c.lane.extent / target.lanes(c.dtype);
 }
 
+/// X comes as the memory operand of the multiply-add: depthwise, and where one vector of W takes an
+/// element for all lanes and AVX-512 spreads it.
+bool folds_x(const BlockedConv& c, int64_t vectors, const Target& target) {
+  return c.depthwise || (vectors == 1 && target.has_masks);
+}
+
 /// Cycles of one tile, per step of the sum.
 double step_cycles(const BlockedConv& c, const ConvTile& t, const Target& target) {
   const int64_t pixels = t.rows * t.columns, vectors = t.blocks * vectors_of(c, target);
   const auto accumulators = static_cast<double>(pixels * vectors);
-  // One vector of W: X comes as the memory operand of the multiply-add, and so it does depthwise.
-  const bool folded = vectors == 1 || c.depthwise;
+  const bool folded = folds_x(c, vectors, target);
   const double loads = folded ? accumulators + 1 : static_cast<double>(pixels + vectors);
   const double issued = folded ? accumulators + 1 : accumulators + loads;
   const auto points = static_cast<double>(points_of(c));
@@ -199,7 +204,7 @@ int64_t registers_used(const BlockedConv& c, const ConvTile& t, const Target& ta
   const int64_t vectors = t.blocks * vectors_of(c, target), pixels = t.rows * t.columns;
   // Half for the sums, half for the taps of W and for X, which neighbouring taps share.
   if (c.depthwise) return 2 * pixels * vectors - 1;
-  return pixels * vectors + vectors + (vectors == 1 ? 0 : 1);
+  return pixels * vectors + vectors + (folds_x(c, vectors, target) ? 0 : 1);
 }
 
 int64_t conv_registers_free(const Target& target) { return target.vector_registers - 1; }
