@@ -172,12 +172,12 @@ TEST_CASE("the lines of the next panel are shared out over the steps of all row 
   }
 }
 
-TEST_CASE("a prefetch whose sharing loop is fused away asks for nothing it should not") {
-  Schedule s(product(12, 64, 32), wide());
-  s["C"].reorder({"j", "i", "k"});
-  s["C"].prefetch("B", "j", 1, {.over = "i"});
-  s["C"].fuse("j", "i");
-  CHECK(print(lower(s.program(), wide())).find("prefetch_part") == std::string::npos);
+TEST_CASE("the part of a prefetch that is dropped goes, too") {
+  Schedule s(product(5, 9, 4), wide());
+  s["D"].prefetch("C", "y", 1, {.over = "x"});
+  CHECK(print(lower(s.program(), wide())).find("prefetch C") != std::string::npos);
+  s["C"].compute_at("D", "y");
+  CHECK(print(lower(s.program(), wide())).find("prefetch") == std::string::npos);
   check_every_pass(s.program(), wide());
 }
 
