@@ -8,6 +8,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 #include "kernels/templates.h"
+#include "kernels/winograd.h"
 #include "server.h"
 
 namespace {
@@ -222,13 +223,14 @@ Storage blocked(const Storage& plain, int64_t channels, int64_t block) {
   return out;
 }
 
-/// The task on blocks of channels, its result of `channels` ones made plain when it is fetched.
+/// The task on blocks of channels, its result of `channels` ones made plain when it is fetched;
+/// `suffix` names the algorithm.
 std::vector<Variant> blocked_variants(const Case& c, const Task& task, Arrays arrays,
-                                      int64_t channels) {
+                                      int64_t channels, const std::string& suffix = "-blocked") {
   const int64_t block = target_of(c).lanes(f32);
   const Storage whole = c.output, result = blocked(whole, channels, block);
   arrays.at("") = result;
-  std::vector<Variant> out = variants_of(c, task, arrays, "-blocked", {"layout of choice"});
+  std::vector<Variant> out = variants_of(c, task, arrays, suffix, {"layout of choice"});
   const int64_t pixels = static_cast<int64_t>(whole.bytes() / sizeof(float)) / channels;
   for (Variant& v : out) {
     v.fetch = [=] {
@@ -238,7 +240,27 @@ std::vector<Variant> blocked_variants(const Case& c, const Task& task, Arrays ar
   return out;
 }
 
-/// Activations in blocks of channels; a first layer of few channels reads them plain.
+/// The case's weights transformed for tiles of m x m pixels, as it is done ahead of time.
+Storage transformed_weights(const Case& c, int64_t m, int64_t block) {
+  const int64_t ci = c.number("c_in"), co = c.number("c_out"), t = m + 2;
+  const Task task =
+      operator_task({"winograd_weights", fmt::format("c_in={}", ci), fmt::format("c_out={}", co),
+                     fmt::format("tile={}", m), fmt::format("block={}", block)},
+                    target_of(c));
+  const Storage out(static_cast<size_t>(t * t * ((co + block - 1) / block) * ci * block) *
+                    sizeof(float));
+  const auto wrap = [](const Storage& s, const Shape& shape) {
+    return Array::wrap(s.data(), f32, shape, std::make_shared<Storage>(s));
+  };
+  const Kernel kernel = compile(task, default_and_best(task, records, c.threads).front().trace);
+  const std::vector<Array> arrays = {wrap(c.inputs[1], {co, ci, 3, 3}),
+                                     wrap(out, {t, t, (co + block - 1) / block, ci, block})};
+  kernel.run(arrays, *pool);
+  return out;
+}
+
+/// Activations in blocks of channels; a first layer of few channels reads them plain. With the
+/// algorithm "winograd": by that.
 std::vector<Variant> blocked_conv(const Case& c) {
   const int64_t block = target_of(c).lanes(f32), ci = c.number("c_in"), co = c.number("c_out"),
                 h = c.number("h"), w = c.number("w"), n = c.number("n");
@@ -248,13 +270,23 @@ std::vector<Variant> blocked_conv(const Case& c) {
   if (!plain) arrays.at("X") = blocked(c.inputs[0], ci, block);
   if (arrays.count("R")) arrays.at("R") = blocked(c.inputs[2], co, block);
   const Shape shape = plain ? Shape{n, ci, h, w} : Shape{n, (ci + block - 1) / block, h, w, block};
-  const Tensor y =
-      conv2d_blocked(input("X", f32, shape), conv_weights(c), Tensor(), conv_options(c), block);
-  return blocked_variants(c, task_of(c, conv_epilogue(c, y)), arrays, co);
+  const bool transformed = c.word("algorithm") == "winograd";
+  Tensor y;
+  if (transformed) {
+    if (!pool) pool = std::make_unique<ThreadPool>(c.threads);
+    const int64_t m = std::max<int64_t>(2, winograd_tile(ci, co, h, w)), t = m + 2;
+    arrays.insert({"U", transformed_weights(c, m, block)});
+    const Tensor u = constant("U", f32, {t, t, (co + block - 1) / block, ci, block});
+    y = conv2d_winograd(input("X", f32, shape), u, Tensor(), conv_options(c), co);
+  } else {
+    y = conv2d_blocked(input("X", f32, shape), conv_weights(c), Tensor(), conv_options(c), block);
+  }
+  return blocked_variants(c, task_of(c, conv_epilogue(c, y)), arrays, co,
+                          transformed ? "-winograd" : "-blocked");
 }
 
 std::vector<Variant> conv2d_row(const Case& c) {
-  if (c.word("algorithm") == "winograd") throw NotThere("no Winograd kernel yet");
+  if (c.word("algorithm") == "winograd") return blocked_conv(c);
   const Shape shape = {c.number("n"), c.number("c_in"), c.number("h"), c.number("w")};
   const Tensor y = conv(input("X", f32, shape), conv_weights(c), Tensor(), conv_options(c));
   std::vector<Variant> out = variants_of(c, task_of(c, conv_epilogue(c, y)), "", {"nchw"});
