@@ -56,10 +56,12 @@ struct Part {
   int64_t step;
 };
 
+/// A loop that goes round within its extent, as r in (r + 1) % s + s * j, counts as one that steps.
 std::vector<Part> parts_of(const Expr& index, const std::vector<Var>& vars) {
   std::vector<Part> parts;
   for (size_t n = 0; n < vars.size(); ++n)
-    if (uses_var(index, vars[n])) parts.push_back({n, step_along(index, vars[n])});
+    if (uses_var(index, vars[n]))
+      parts.push_back({n, std::max<int64_t>(1, step_along(index, vars[n]))});
   return parts;
 }
 

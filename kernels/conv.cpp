@@ -130,7 +130,7 @@ Tensor summed(const std::string& name, const std::vector<Axis>& out, const Kerne
   if (!k.reduce.empty())
     total = sum(term, k.reduce, {.start = {start}});
   else if (start.defined())
-    total = start + term;
+    total = term + start;  // x before the bias: parameters come in order of first use
   if (total.dtype() == t) return compute(name, out, total);
   return compute(name, out, cast(t, compute(name + ".acc", out, total).at(indices_of(out))));
 }
@@ -175,13 +175,15 @@ BlockedSum blocked_channels(const Geometry& g, int64_t in_each, int64_t out_each
 }
 
 void check_blocks(const std::string& name, const Tensor& x, int64_t c_in, int64_t block,
-                  bool plain) {
+                  int spatial) {
   if (block < 1) throw UserError(fmt::format("{}: a block of {} channels", name, block));
+  const bool plain = x.rank() == spatial + 2;
   const int64_t blocks = (c_in + block - 1) / block;
-  if (plain ? x.extent(1) == c_in : x.extent(1) == blocks && x.extent(4) == block) return;
+  if (plain ? x.extent(1) == c_in : x.extent(1) == blocks && x.extent(spatial + 2) == block) return;
+  const char* image = spatial == 1 ? "w" : "h, w";
   throw UserError(fmt::format(
-      "{}: \"{}\" of shape {} does not hold {} channels: [n, {}, h, w, {}] does, or [n, {}, h, w]",
-      name, x.name(), shape_text(x.extents()), c_in, blocks, block, c_in));
+      "{}: \"{}\" of shape {} does not hold {} channels: [n, {}, {}, {}] does, or [n, {}, {}]",
+      name, x.name(), shape_text(x.extents()), c_in, blocks, image, block, c_in, image));
 }
 
 /// Puts the window's taps before the channels, those of one block: what one tap adds needs no
@@ -205,7 +207,7 @@ void add_taps(BlockedSum& s, const Geometry& g) {
 Expr slide(BlockedSum& s, const Geometry& g, int d, int64_t extent, std::vector<Axis>& out) {
   const int64_t steps = window_extent(extent, g.kernel[d], g.strides[d], g.dilations[d],
                                       g.pads_begin[d] + g.pads_end[d]);
-  out.emplace_back(d == 0 ? "oh" : "ow", steps);
+  out.emplace_back(spatial_names("o", g.spatial)[static_cast<size_t>(d)], steps);
   const int64_t reached = (steps - 1) * g.strides[d] + g.dilations[d] * (g.kernel[d] - 1);
   Expr at = out.back();
   if (g.strides[d] != 1) at = at * int_imm(g.strides[d]);
@@ -223,6 +225,42 @@ Expr blocked_total(const BlockedSum& s, const Expr& term, Expr start) {
   if (!s.reduce.empty()) return sum(term, s.reduce, {.start = {start}, .condition = s.counts});
   const Expr total = s.counts.defined() ? select(s.counts, term, zero(term.dtype())) : term;
   return start.defined() ? total + start : total;
+}
+
+Tensor blocked_conv(const Tensor& x, const Tensor& w, const Tensor& bias,
+                    const ConvOptions& options, int64_t block, const std::string& name,
+                    int spatial) {
+  const bool plain = x.rank() == spatial + 2;
+  if (!plain) require_rank(name, x, spatial + 3);
+  const Geometry g = geometry(name, x, spatial, w, bias, options);
+  const int64_t c_out = w.extent(0), in_each = w.extent(1), c_in = in_each * g.groups;
+  check_blocks(name, x, c_in, block, spatial);
+  check_channels(name, c_in, in_each, c_out, g.groups, bias);
+  const Axis n("n", x.extent(0)), ob("ob", (c_out + block - 1) / block), lane("o", block);
+  BlockedSum s = blocked_channels(g, in_each, c_out / g.groups, block, plain, ob, lane);
+  add_taps(s, g);
+  std::vector<Axis> out = {n, ob};
+  std::vector<Expr> x_at = {n, s.x_channel};
+  const Expr oc = Expr(ob) * int_imm(block) + Expr(lane);
+  std::vector<Expr> w_at = {oc, s.w_channel};
+  for (int d = 0; d < spatial; ++d) {
+    x_at.push_back(slide(s, g, d, x.extent(2 + d), out));
+    w_at.push_back(s.taps[d]);
+  }
+  out.push_back(lane);
+  if (s.x_lane.defined()) x_at.push_back(s.x_lane);
+  const bool padded = c_out % block != 0;
+  if (padded) s.counts = both(s.counts, oc < int_imm(c_out));
+  const DType acc = accumulator_type(x.dtype());
+  Expr start;
+  if (bias.defined()) {
+    start = as_type(acc, bias(oc));
+    if (padded) start = select(oc < int_imm(c_out), start, zero(acc));
+  }
+  const Expr total = blocked_total(s, as_type(acc, x.at(x_at)) * as_type(acc, w.at(w_at)), start);
+  if (acc == x.dtype()) return compute(name, out, total);
+  return compute(name, out,
+                 cast(x.dtype(), compute(name + ".acc", out, total).at(indices_of(out))));
 }
 
 }  // namespace
@@ -269,39 +307,14 @@ Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOpti
   return summed(name, out, k, term, bias, x.dtype());
 }
 
+Tensor conv1d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const ConvOptions& options, int64_t block, const std::string& name) {
+  return blocked_conv(x, w, bias, options, block, name, 1);
+}
+
 Tensor conv2d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const ConvOptions& options, int64_t block, const std::string& name) {
-  const bool plain = x.rank() == 4;
-  if (!plain) require_rank(name, x, 5);
-  const Geometry g = geometry(name, x, 2, w, bias, options);
-  const int64_t c_out = w.extent(0), in_each = w.extent(1), c_in = in_each * g.groups;
-  check_blocks(name, x, c_in, block, plain);
-  check_channels(name, c_in, in_each, c_out, g.groups, bias);
-  const Axis n("n", x.extent(0)), ob("ob", (c_out + block - 1) / block), lane("o", block);
-  BlockedSum s = blocked_channels(g, in_each, c_out / g.groups, block, plain, ob, lane);
-  add_taps(s, g);
-  std::vector<Axis> out = {n, ob};
-  std::vector<Expr> x_at = {n, s.x_channel};
-  const Expr oc = Expr(ob) * int_imm(block) + Expr(lane);
-  std::vector<Expr> w_at = {oc, s.w_channel};
-  for (int d = 0; d < 2; ++d) {
-    x_at.push_back(slide(s, g, d, x.extent(2 + d), out));
-    w_at.push_back(s.taps[d]);
-  }
-  out.push_back(lane);
-  if (s.x_lane.defined()) x_at.push_back(s.x_lane);
-  const bool padded = c_out % block != 0;
-  if (padded) s.counts = both(s.counts, oc < int_imm(c_out));
-  const DType acc = accumulator_type(x.dtype());
-  Expr start;
-  if (bias.defined()) {
-    start = as_type(acc, bias(oc));
-    if (padded) start = select(oc < int_imm(c_out), start, zero(acc));
-  }
-  const Expr total = blocked_total(s, as_type(acc, x.at(x_at)) * as_type(acc, w.at(w_at)), start);
-  if (acc == x.dtype()) return compute(name, out, total);
-  return compute(name, out,
-                 cast(x.dtype(), compute(name + ".acc", out, total).at(indices_of(out))));
+  return blocked_conv(x, w, bias, options, block, name, 2);
 }
 
 Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& bias,

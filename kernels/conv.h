@@ -34,9 +34,26 @@ Tensor conv2d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const ConvOptions& options, int64_t block,
                       const std::string& name = "conv2d_blocked");
 
-/// Its transpose, as ONNX ConvTranspose: x[n, c_in, d...] with w[c_in, c_out/groups, k...] -> [n,
-/// c_out, o...] where o = stride*(d-1) + output_padding + dilation*(k-1) + 1 - pads. Written as a
-/// gather: each output element sums the inputs that reach it.
+/// The same over one spatial dimension: x[n, ceil(c_in/block), w, block] or x[n, c_in, w], with
+/// w[c_out, c_in/groups, k] -> [n, ceil(c_out/block), ow, block].
+Tensor conv1d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const ConvOptions& options, int64_t block,
+                      const std::string& name = "conv1d_blocked");
+
+/// The transpose of a convolution on channels in blocks, without groups:
+/// x[n, ceil(c_in/block), h, w, block] with w[c_in, c_out, kh, kw] ->
+/// [n, ceil(c_out/block), oh, ow, block], oh = stride*(h-1) + output_padding + dilation*(k-1) + 1 -
+/// pads. The pixels that lie alike between the steps of the stride, stride x stride kinds, are
+/// direct convolutions of their own, with every stride-th tap: name.kinds. UserError as for
+/// conv_transpose, and for groups or dilations other than 1.
+Tensor conv2d_transpose_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                const ConvOptions& options,
+                                const std::vector<int64_t>& output_padding, int64_t block,
+                                const std::string& name = "conv2d_transpose_blocked");
+
+/// The transpose of conv, as ONNX ConvTranspose: x[n, c_in, d...] with w[c_in, c_out/groups, k...]
+/// -> [n, c_out, o...] where o = stride*(d-1) + output_padding + dilation*(k-1) + 1 - pads. Written
+/// as a gather: each output element sums the inputs that reach it.
 Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const ConvOptions& options, const std::vector<int64_t>& output_padding,
                       const std::string& name = "conv_transpose");

@@ -47,6 +47,9 @@ RefArray ref_matmul(const RefArray& a,
                     const RefArray& b);  // two-dimensional, or one common batch dimension
 RefArray ref_conv(const RefArray& x, const RefArray& w, const RefArray* bias,
                   const ConvOptions& options);
+/// Every input spread over the taps' places; dilations and groups are 1, no output padding.
+RefArray ref_conv_transpose(const RefArray& x, const RefArray& w, const RefArray* bias,
+                            const ConvOptions& options);
 /// x[n, c, h, w] in blocks of channels: [n, ceil(c/block), h, w, block], zeros past c; and back.
 RefArray ref_blocked(const RefArray& x, int64_t block);
 RefArray ref_unblocked(const RefArray& x, int64_t channels);

@@ -24,6 +24,9 @@ std::vector<int64_t> number_list(const KernelArgs& args, const std::string& kern
 /// The entries that only move elements: table_movers.cpp.
 std::vector<KernelEntry> mover_entries();
 
+/// Convolutions over one dimension, and transposed ones: table_convs.cpp.
+std::vector<KernelEntry> conv_entries();
+
 /// Winograd's convolution and its weights.
 std::vector<KernelEntry> winograd_entries();
 

@@ -3,6 +3,7 @@
 #include <tenon/support/error.h>
 #include <tenon/support/text.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "kernels/axes.h"
@@ -118,10 +119,11 @@ WinogradShape shape_of(const std::string& name, const Tensor& x, const Tensor& u
         "channels: [n, {}, h, w, {}] and [{}, {}, {}, {}, {}] do",
         name, x.name(), shape_text(x.extents()), u.name(), shape_text(u.extents()), c_out,
         ceil_div(s.c_in, s.block), s.block, s.t, s.t, ceil_div(c_out, s.block), s.c_in, s.block));
-  for (const auto* list : {&o.strides, &o.dilations})
-    for (int64_t step : *list)
-      if (step != 1 || o.groups != 1)
-        throw UserError(fmt::format("{}: strides, dilations and groups are 1", name));
+  const auto ones = [](const std::vector<int64_t>& steps) {
+    return std::all_of(steps.begin(), steps.end(), [](int64_t step) { return step == 1; });
+  };
+  if (!ones(o.strides) || !ones(o.dilations) || o.groups != 1)
+    throw UserError(fmt::format("{}: strides, dilations and groups are 1", name));
   if (bias.defined()) {
     require_rank(name, bias, 1);
     require_same_type(name, x, bias);

@@ -131,6 +131,44 @@ TEST_CASE("convolutions on channels in blocks over odd shapes, strides, groups")
                     Catch::Contains("a block of 0 channels"));
 }
 
+TEST_CASE("convolutions over one dimension, plain and on channels in blocks") {
+  for (const char* kernel : {"conv1d", "conv1d_blocked"}) {
+    check_entry(kernel, {"c_in=20", "w=37", "c_out=35", "k=3", "pad=1"});
+    check_entry(kernel, {"n=2", "c_in=16", "w=21", "c_out=17", "k=5", "stride=2", "bias=0"});
+    check_entry(kernel, {"c_in=1", "w=9", "c_out=1", "k=1"});
+    check_entry(kernel, {"c_in=3", "w=2", "c_out=4", "k=5"});
+  }
+  CHECK_THROWS_WITH(
+      conv1d_blocked(input("x", f32, {1, 1, 5, 16}), input("w", f32, {8, 20, 3}), Tensor(), {}, 16),
+      Catch::Contains("does not hold 20 channels: [n, 2, w, 16] does, or [n, 20, w]"));
+}
+
+TEST_CASE("transposed convolutions, plain and on channels in blocks") {
+  for (const char* kernel : {"conv2d_transpose", "conv2d_transpose_blocked"}) {
+    const auto conv = [&](Words words) { check_entry(kernel, words); };
+    conv({"c_in=20", "h=5", "w=9", "c_out=35", "k=4", "stride=2", "pad=1"});
+    conv({"n=2", "c_in=16", "h=4", "w=3", "c_out=17", "k=3", "stride=2", "pad=1", "bias=0"});
+    conv({"c_in=5", "h=4", "w=5", "c_out=7", "k=3", "pad=1"});
+    conv({"c_in=17", "h=3", "w=4", "c_out=16", "k=2", "stride=3"});  // pixels that no input reaches
+    conv({"c_in=4", "h=3", "w=2", "c_out=3", "k=5", "stride=3", "pad=2"});
+    conv({"c_in=2", "h=1", "w=1", "c_out=2", "k=1", "stride=2"});
+  }
+  // An output padding only adds pixels at the end.
+  const Tensor x = input("x", f32, {1, 2, 4, 5, 16}), w = input("w", f32, {20, 8, 3, 3});
+  const Tensor y = conv2d_transpose_blocked(
+      x, w, Tensor(), {.strides = {2, 2}, .pads_begin = {1, 1}, .pads_end = {1, 1}}, {1, 1}, 16);
+  CHECK(y.extents() == std::vector<int64_t>{1, 1, 8, 10, 16});
+  CHECK_THROWS_WITH(conv2d_transpose_blocked(x, w, Tensor(), {.groups = 2}, {}, 16),
+                    Catch::Contains("dilations and groups are 1"));
+  CHECK_THROWS_WITH(conv2d_transpose_blocked(x, w, Tensor(), {.strides = {0, 1}}, {}, 16),
+                    Catch::Contains("strides must be at least 1; there is 0"));
+  CHECK_THROWS_WITH(
+      conv2d_transpose_blocked(x, input("w", f32, {40, 8, 3, 3}), Tensor(), {}, {}, 16),
+      Catch::Contains("does not hold 40 channels: [n, 3, h, w, 16] does"));
+  CHECK_THROWS_WITH(conv2d_transpose_blocked(x, w, input("b", f32, {7}), {}, {}, 16),
+                    Catch::Contains("\"b\" has 7 elements; there are 8 output channels"));
+}
+
 TEST_CASE("channels go into blocks and come out of them") {
   for (const char* kernel : {"block_channels", "unblock_channels"}) {
     check_entry(kernel, {"n=2", "c=37", "h=5", "w=7"});

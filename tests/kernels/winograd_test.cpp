@@ -67,16 +67,11 @@ Case kernel_case(const WinogradCase& c) {
 /// Odd images, images smaller than a tile, channels that fill no block, borders of 0 to 2.
 const std::vector<WinogradCase>& cases() {
   static const std::vector<WinogradCase> list = {
-      {1, 20, 9, 17, 35, 4, 16, 1},
-      {1, 20, 9, 17, 35, 2, 16, 1},
-      {2, 32, 7, 7, 48, 2, 16, 1},
-      {2, 16, 14, 13, 16, 4, 16, 1},
-      {1, 5, 3, 2, 40, 4, 16, 1},
-      {1, 48, 11, 6, 33, 4, 16, 0},
-      {1, 17, 5, 21, 16, 2, 16, 2},
-      {1, 16, 4, 3, 160, 2, 16, 1},
-      {1, 12, 9, 10, 20, 4, 8, 1},
-      {1, 9, 6, 9, 12, 4, 8, 1, DType::f64},
+      {1, 20, 9, 17, 35, 4, 16, 1},         {1, 20, 9, 17, 35, 2, 16, 1},
+      {2, 32, 7, 7, 48, 2, 16, 1},          {2, 16, 14, 13, 16, 4, 16, 1},
+      {1, 5, 3, 2, 40, 4, 16, 1},           {1, 48, 11, 6, 33, 4, 16, 0},
+      {1, 17, 5, 21, 16, 2, 16, 2},         {1, 16, 4, 3, 160, 2, 16, 1},
+      {1, 12, 9, 10, 20, 4, 8, 1},          {1, 9, 6, 9, 12, 4, 8, 1, DType::f64},
       {3, 8, 5, 5, 8, 2, 8, 1, DType::f64},
   };
   return list;
@@ -202,6 +197,8 @@ TEST_CASE("Winograd's weights are G w G', and its shapes are checked") {
   CHECK_THROWS_WITH(conv2d_winograd(x, u, Tensor(), {}, 40),
                     Catch::Contains("do not fit 40 output channels"));
   CHECK_THROWS_WITH(conv2d_winograd(x, u, Tensor(), {.strides = {2, 2}}, 8),
+                    Catch::Contains("strides, dilations and groups are 1"));
+  CHECK_THROWS_WITH(conv2d_winograd(x, u, Tensor(), {.groups = 2}, 8),
                     Catch::Contains("strides, dilations and groups are 1"));
   CHECK_THROWS_WITH(conv2d_winograd(x, u, input("b", f32, {9}), {}, 8),
                     Catch::Contains("\"b\" has 9 elements; there are 8 output channels"));

@@ -38,6 +38,22 @@ std::optional<BlockedForm> blocked_conv(const Node& node, const Infos& in, int64
   return form;
 }
 
+/// Two-dimensional transposed convolutions without groups and dilations whose channels fill at
+/// least half of the lanes.
+std::optional<BlockedForm> blocked_conv_transpose(const Node& node, const Infos& in,
+                                                  int64_t block) {
+  const TensorInfo &x = in.at(0), &w = in.at(1);
+  if (!is_image(x) || node.integer("group") != 1) return std::nullopt;
+  const Numbers& dilations = node.integers("dilations");
+  const bool dense =
+      std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; });
+  if (!dense || w.shape[1] * 2 < block || w.shape[0] * 2 < block) return std::nullopt;
+  BlockedForm form{node, {true, false}, true};
+  form.node.op = "BlockedConvTranspose";
+  form.node.attributes["block"] = block;
+  return form;
+}
+
 /// Windows over [n, c/block, h, w, block] are those of three spatial dimensions, the last of them
 /// the lanes.
 std::optional<BlockedForm> blocked_pool(const Node& node, const Infos& in, int64_t) {
@@ -102,8 +118,18 @@ TensorInfo infer_blocked_conv(const Node& node, const Infos& in) {
   return out;
 }
 
+TensorInfo infer_blocked_conv_transpose(const Node& node, const Infos& in) {
+  TensorInfo x = in.at(0);
+  x.shape = {x.shape.at(0), in.at(1).shape.at(0), x.shape.at(2), x.shape.at(3)};
+  TensorInfo out = infer_conv_transpose(node, {x, in[1]});
+  const int64_t block = node.integer("block");
+  out.shape = {out.shape[0], blocks_of(out.shape[1], block), out.shape[2], out.shape[3], block};
+  return out;
+}
+
 BlockedRule blocked_form_of(const Operator& row) {
   if (row.op == "Conv") return blocked_conv;
+  if (row.op == "ConvTranspose") return blocked_conv_transpose;
   if (row.op == "MaxPool" || row.op == "AveragePool") return blocked_pool;
   if (row.op == "Concat") return blocked_concat;
   const bool reduces = row.op.substr(0, 6) == "Reduce";

@@ -10,6 +10,7 @@ namespace tenon {
 TensorInfo infer_block_channels(const Node&, const Infos&);
 TensorInfo infer_unblock_channels(const Node&, const Infos&);
 TensorInfo infer_blocked_conv(const Node&, const Infos&);
+TensorInfo infer_blocked_conv_transpose(const Node&, const Infos&);
 
 /// The rule of an operator that has one; null: none, its inputs stay plain.
 using BlockedRule = std::optional<BlockedForm> (*)(const Node&, const Infos&, int64_t block);

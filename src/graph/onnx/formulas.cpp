@@ -40,6 +40,21 @@ ConvOptions conv_options(const Node& node) {
           half(node.integers("pads"), true), node.integer("group")};
 }
 
+/// By how much the output that the node says is longer than what its inputs reach.
+std::vector<int64_t> output_padding(const Node& node, const Tensor& x, const Tensor& w) {
+  const ConvOptions options = conv_options(node);
+  std::vector<int64_t> padding;
+  for (size_t d = 0; d < options.strides.size(); ++d) {
+    const int64_t kernel = w.extent(static_cast<int>(d) + 2),
+                  extent = x.extent(static_cast<int>(d) + 2);
+    const int64_t reached =
+        options.strides[d] * (extent - 1) + options.dilations[d] * (kernel - 1) + 1;
+    padding.push_back(node.integers("output")[d] -
+                      (reached - options.pads_begin[d] - options.pads_end[d]));
+  }
+  return padding;
+}
+
 PoolOptions pool_options(const Node& node) {
   return {node.integers("kernel"),
           node.integers("strides"),
@@ -119,17 +134,14 @@ Tensor conv_formula(const Node& node, const Tensors& in, const std::string& name
 
 /// The output's extents are an attribute; what the pads leave open is padding at its end.
 Tensor conv_transpose_formula(const Node& node, const Tensors& in, const std::string& name) {
-  const ConvOptions options = conv_options(node);
-  std::vector<int64_t> padding;
-  for (size_t d = 0; d < options.strides.size(); ++d) {
-    const int64_t kernel = in.at(1).extent(static_cast<int>(d) + 2),
-                  extent = in[0].extent(static_cast<int>(d) + 2);
-    const int64_t reached =
-        options.strides[d] * (extent - 1) + options.dilations[d] * (kernel - 1) + 1;
-    padding.push_back(node.integers("output")[d] -
-                      (reached - options.pads_begin[d] - options.pads_end[d]));
-  }
-  return conv_transpose(in[0], in[1], {}, options, padding, name);
+  return conv_transpose(in.at(0), in.at(1), {}, conv_options(node),
+                        output_padding(node, in[0], in[1]), name);
+}
+
+Tensor blocked_conv_transpose_formula(const Node& node, const Tensors& in,
+                                      const std::string& name) {
+  return conv2d_transpose_blocked(in.at(0), in.at(1), {}, conv_options(node),
+                                  output_padding(node, in[0], in[1]), node.integer("block"), name);
 }
 
 Tensor cumulative_sum_formula(const Node& node, const Tensors& in, const std::string& name) {

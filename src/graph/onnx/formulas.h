@@ -20,6 +20,7 @@ Tensor arg_formula(const Node&, const Tensors&, const std::string& name);
 Tensor average_pool_formula(const Node&, const Tensors&, const std::string& name);
 Tensor block_channels_formula(const Node&, const Tensors&, const std::string& name);
 Tensor blocked_conv_formula(const Node&, const Tensors&, const std::string& name);
+Tensor blocked_conv_transpose_formula(const Node&, const Tensors&, const std::string& name);
 Tensor winograd_conv_formula(const Node&, const Tensors&, const std::string& name);
 Tensor winograd_weights_formula(const Node&, const Tensors&, const std::string& name);
 Tensor concat_formula(const Node&, const Tensors&, const std::string& name);

@@ -54,6 +54,8 @@ const Operator kRows[] = {
     // linear
     {"Attention", linear, infer_attention, nullptr, attention_formula},
     {"BlockedConv", linear, infer_blocked_conv, nullptr, blocked_conv_formula},
+    {"BlockedConvTranspose", linear, infer_blocked_conv_transpose, nullptr,
+     blocked_conv_transpose_formula},
     {"Conv", linear, infer_conv, nullptr, conv_formula, {}, conv_linear},
     {"ConvTranspose",
      linear,

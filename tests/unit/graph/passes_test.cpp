@@ -195,6 +195,27 @@ TEST_CASE("what is no attention stays as it is") {
               "Attention") == 0);
 }
 
+TEST_CASE("a transposed convolution keeps channels in blocks") {
+  ModelBuilder m;
+  m.input("x", f32, {1, 16, 5, 6});
+  m.floats("w", {16, 20, 3, 3}, ramp(2880, 0.01F, -0.03F)).floats("b", {20}, ramp(20, 1, -3));
+  m.node("ConvTranspose", {"x", "w", "b"}, {"c"})
+      .set("strides", std::vector<int64_t>{2, 2})
+      .set("pads", std::vector<int64_t>{1, 1, 1, 1})
+      .set("output_padding", std::vector<int64_t>{1, 0});
+  m.node("Relu", {"c"}, {"y"}).output("y");
+  const Graph before = m.resolve();
+  const Graph after = simplify_graph(before, formula_evaluator(), {.verify = true, .block = 16});
+  INFO(text(after));
+  CHECK(count(after, "BlockedConvTranspose") == 1);
+  CHECK(count(after, "ConvTranspose") == 0);
+  const Array x = random(f32, {1, 16, 5, 6}, 5);
+  const Array got = run_formulas(after, {x})[0], expected = run_formulas(before, {x})[0];
+  REQUIRE(got.shape() == expected.shape());
+  const auto a = got.to_doubles(), b = expected.to_doubles();
+  for (size_t i = 0; i < a.size(); ++i) REQUIRE(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-5));
+}
+
 TEST_CASE("3x3 convolutions run by Winograd's algorithm where it is allowed and pays") {
   ModelBuilder m;
   m.input("x", f32, {1, 32, 13, 18});

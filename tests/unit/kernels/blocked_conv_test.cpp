@@ -56,6 +56,27 @@ TEST_CASE("a 1x1 convolution has no rows, a depthwise one its lanes in both fact
   CHECK(first->reduce.back().loop == "ic");
 }
 
+TEST_CASE("a transposed convolution is one for each kind of pixel") {
+  const Program program = program_of("conv2d_transpose_blocked",
+                                     {"c_in=64", "h=14", "w=14", "c_out=64", "k=4", "stride=2"});
+  const auto c = find_blocked_conv(program, "Y.kinds", wide());
+  REQUIRE(c);
+  CHECK(c->paired.size() == 2);
+  CHECK(c->paired[0].extent == 2);
+  CHECK(c->rows->extent == 15);
+  CHECK(c->columns->extent == 15);
+  CHECK(c->row_taps == std::vector<std::string>{"kh"});
+  // Taps of one kind together: W[c_in, c_out, kh, kw].
+  const std::vector<LayoutDim> layout = {{2, 1, 2}, {3, 1, 2}, {1, 16, 0}, {0, 16, 0},
+                                         {2, 2, 0}, {3, 2, 0}, {0, 1, 16}, {1, 1, 16}};
+  CHECK(c->w_layout == layout);
+  const auto line = find_blocked_conv(
+      program_of("conv1d_blocked", {"c_in=64", "w=50", "c_out=64", "k=3", "pad=1"}), "Y", wide());
+  REQUIRE(line);
+  CHECK_FALSE(line->rows);
+  CHECK(line->columns->extent == 50);
+}
+
 TEST_CASE("what is no convolution on blocks is not taken for one") {
   CHECK_FALSE(find_blocked_conv(program_of("matmul", {"m=64", "n=64", "k=64"}), "C", wide()));
   CHECK_FALSE(find_blocked_conv(program_of("batch_matmul", {"batch=3", "m=64", "n=64", "k=64"}),
