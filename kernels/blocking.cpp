@@ -1,5 +1,7 @@
 #include "kernels/blocking.h"
 
+#include <tenon/schedule/work.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,8 +20,6 @@ constexpr double kNoticeBytes = 512;
 /// Pages that may be open at once before translations fall out of the first TLB.
 constexpr double kOpenPages = 64;
 constexpr double kPage = 4096;
-/// Cycles to hand work to the other cores and to wait for them.
-constexpr double kForkCycles = 4000;
 
 struct Sizes {
   double batch = 1;

@@ -3,15 +3,13 @@
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/schedule/roles.h>
+#include <tenon/schedule/work.h>
 #include <tenon/support/error.h>
 
 #include <algorithm>
 
 namespace tenon {
 namespace {
-
-/// Below so many points a stage runs on the caller's thread: handing it over costs more.
-constexpr int64_t kParallelPoints = 1 << 14;
 
 StagePath path_of(const Schedule& s, const std::string& stage) {
   for (StagePath& path : stage_paths(s.program().body))
@@ -36,16 +34,6 @@ std::vector<Loop> spatial_loops(const StagePath& path) {
   for (const For* loop : path.loops)
     if (loop->kind == AxisKind::spatial) loops.push_back({path.stage->name, loop->var.name()});
   return loops;
-}
-
-/// Points of all stages that stand inside an outermost loop.
-int64_t points_inside(const Schedule& s, const Loop& loop) {
-  const For* round = path_of(s, loop.stage).loops[0];
-  int64_t points = 0;
-  for (const StagePath& path : stage_paths(s.program().body))
-    if (!path.loops.empty() && path.loops[0]->var.same_as(round->var))
-      points += stage_points(s.program(), path.stage->name);
-  return points;
 }
 
 int64_t lanes_of(const Schedule& s, const std::string& stage) {
@@ -92,7 +80,8 @@ Loop fuse_and_parallel(Schedule& s, const std::string& stage, std::vector<Loop> 
     if (s.try_apply(Fuse{stage, outer.name, loops[n].name})) break;
     outer.name += "_" + loops[n].name;
   }
-  if (points_inside(s, outer) >= kParallelPoints) s.try_apply(Parallel{stage, outer.name});
+  if (worth_threads(s.program(), stage, loop_extent(s, outer), s.target()))
+    s.try_apply(Parallel{stage, outer.name});
   return outer;
 }
 

@@ -20,8 +20,8 @@ std::vector<Loop> loops_below(Schedule& s, const std::string& stage, const Loop&
 double balance(int64_t pieces, int cores);
 
 /// Fuses leading loops of the list until the pieces keep the cores busy, and runs the result in
-/// parallel. The loops are the outermost of their stage and stand directly inside each other.
-/// Returns the parallel loop; nothing happens with no loops.
+/// parallel where that is worth it (work.h). The loops are the outermost of their stage and stand
+/// directly inside each other. Returns the outermost loop; nothing happens with no loops.
 Loop fuse_and_parallel(Schedule& s, const std::string& stage, std::vector<Loop> loops);
 
 /// A stage without reduction below a tile loop: its last loop becomes vectors, the others unroll

@@ -176,8 +176,9 @@ void row_template(Schedule& s, Knobs& knobs) {
   Loop row = r.rows[0], outermost = row;
   for (size_t n = 1; n < r.rows.size(); ++n) {
     const bool fused = !s.try_apply(Fuse{last, row.name, r.rows[n].name});
+    const bool whole = fused && outermost.name == row.name;
     row = fused ? Loop{last, row.name + "_" + r.rows[n].name} : r.rows[n];
-    if (n == 1 && fused) outermost = row;
+    if (whole) outermost = row;
   }
   std::vector<std::string> inside;
   for (size_t n = stages.size() - 1; n-- > 0;)

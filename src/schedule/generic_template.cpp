@@ -1,5 +1,6 @@
 #include <tenon/ir/visit.h>
 #include <tenon/schedule/roles.h>
+#include <tenon/schedule/work.h>
 
 #include <algorithm>
 
@@ -10,7 +11,6 @@ namespace tenon {
 namespace {
 
 constexpr int64_t kCheapNodes = 40;
-constexpr int64_t kParallelPoints = 1 << 15;  // below, starting threads costs more than it brings
 
 /// Nodes of the values, and whether a mathematical function occurs.
 struct Cost {
@@ -166,7 +166,7 @@ class NestScheduler {
   }
 
   void run_in_parallel() {
-    if (outer_.empty() || stage_points(s_.program(), stage_) < kParallelPoints) return;
+    if (outer_.empty()) return;
     std::string whole = outer_[0].name;
     int64_t iterations = outer_[0].extent;
     for (size_t n = 1; n < outer_.size() && iterations < 8 * s_.target().cores; ++n) {
@@ -174,7 +174,8 @@ class NestScheduler {
       whole += "_" + outer_[n].name;
       iterations = std::min(iterations, int64_t{1} << 20) * outer_[n].extent;
     }
-    if (has_loop(s_, stage_, whole)) s_.try_apply(Parallel{stage_, whole});
+    if (has_loop(s_, stage_, whole) && worth_threads(s_.program(), stage_, iterations, s_.target()))
+      s_.try_apply(Parallel{stage_, whole});
   }
 
   Schedule& s_;

@@ -95,11 +95,13 @@ TEST_CASE("the generic template takes every shape of formula") {
 }
 
 TEST_CASE("the generic matmul keeps its tile in registers and runs in parallel") {
-  Schedule s(Matmul(64, 64, 64).program(), wide_target());
+  Target target = wide_target();
+  target.cores = 2;
+  Schedule s(Matmul(128, 128, 128).program(), target);
   Knobs knobs;
   generic_template(s, knobs);
   const std::string text = s.print();
-  CHECK_THAT(text, Catch::Matchers::Contains("C.cache[64,64] f32 register"));
+  CHECK_THAT(text, Catch::Matchers::Contains("C.cache[128,128] f32 register"));
   CHECK_THAT(text, Catch::Matchers::Contains("parallel"));
   CHECK_THAT(text, Catch::Matchers::Contains("vectorize"));
 }
