@@ -25,29 +25,31 @@ std::string contiguous_loop(const Program& program) {
   return found;
 }
 
-/// for i: .. for j: y(i,j) = x(j,i)   ->   for i.o: .. for j.o: for i.i: for j.i vectorize: one
-/// block of both tensors
+/// Of the stage's type, in one line of the caches.
+int64_t line_elements(const Schedule& s, const std::string& stage) {
+  for (const StagePath& path : stage_paths(s.program().body))
+    if (path.stage->name == stage)
+      return std::max<int64_t>(
+          1, s.target().cache_line_bytes / byte_size(path.stage->outputs[0]->dtype));
+  return 1;
+}
+
+/// for i: .. for j: y(i,j) = x(j,i)   ->   .. for j.o: for i.o: for i.i unroll: for j.i vectorize:
+/// one line of x for each of the j.i rows, transposed in registers
 void transpose_blocks(Schedule& s, const std::string& stage, const std::string& across,
                       int64_t block) {
+  const std::vector<Loop> loops = s[stage].loops();
+  const auto [row_blocks, row] = s[stage].split(Loop{stage, across}, line_elements(s, stage));
+  const auto [blocks, column] = s[stage].split(loops.back(), block);
   std::vector<Loop> outer;
-  std::vector<LoopRef> order;
-  Loop inner_row;
-  for (const Loop& loop : s[stage].loops()) {
-    if (loop.name != across) {
-      outer.push_back(loop);
-      continue;
-    }
-    const auto [o, i] = s[stage].split(loop, block);
-    outer.push_back(o);
-    inner_row = i;
-  }
-  const auto [o, i] = s[stage].split(outer.back(), block);
-  outer.back() = o;
-  order.assign(outer.begin(), outer.end());
-  order.insert(order.end(), {inner_row, i});
+  for (size_t n = 0; n + 1 < loops.size(); ++n)
+    if (loops[n].name != across) outer.push_back(loops[n]);
+  outer.insert(outer.end(), {blocks, row_blocks});
+  std::vector<LoopRef> order(outer.begin(), outer.end());
+  order.insert(order.end(), {row, column});
   s[stage].reorder(order);
   fuse_and_parallel(s, stage, outer);
-  s[stage].vectorize(i, {Tail::mask});
+  s[stage].unroll(row).vectorize(column, {Tail::mask});
 }
 
 /// Whether the stage chooses an element by where it stands along axis n: parts that are joined, a
@@ -93,7 +95,7 @@ void peel(Schedule& s, const std::string& stage) {
 void map_template(Schedule& s, Knobs& knobs) {
   const int64_t vectors =
       knobs.pick("vectors", {1, 2, 4, 8}, standard_vectors(s.program(), s.target()));
-  const int64_t block = knobs.pick("block", {8, 16, 32, 64}, 16);
+  const int64_t block = knobs.pick("block", {8, 16, 32, 64}, 32);
   const bool peeled = knobs.flag("peel", chooses_by_place(s.program()));
   const std::vector<std::string> all = s.stages();
   for (const std::string& stage : all)

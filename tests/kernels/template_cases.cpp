@@ -101,6 +101,8 @@ const std::vector<Case>& template_cases() {
       {"elementwise", {"op=gelu", "n=1001"}},
       {"elementwise", {"op=add_relu", "n=37"}},
       {"transpose", {"shape=37x70"}},
+      {"transpose", {"shape=22x45", "type=f16"}},
+      {"transpose", {"shape=70x35", "type=f64"}},
       {"transpose", {"shape=3x20x33", "perm=2,0,1"}},
       {"global_pool", {"c=17", "h=7", "w=13"}},
       {"global_pool", {"op=max", "n=2", "c=5", "h=17", "w=9"}},

@@ -79,6 +79,7 @@ llvm::Value* Emitter::evaluate(const Expr& e) {
 }
 
 llvm::Value* Emitter::emit(const Expr& e) {
+  if (const auto known = given_.find(e.get()); known != given_.end()) return known->second;
   for (auto level = memo_.rbegin(); level != memo_.rend(); ++level) {
     if (auto known = level->find(e.get()); known != level->end()) return known->second;
   }

@@ -30,13 +30,13 @@ Linear scaled(Linear l, int64_t factor) {
   return l;
 }
 
-Linear sum(Linear a, const Linear& b, int64_t sign = 1) {
-  a.constant = wrapping_add(a.constant, wrapping_mul(b.constant, sign));
-  for (const Linear::Term& t : b.terms) add_term(a, t.value, wrapping_mul(t.coefficient, sign));
+}  // namespace
+
+Linear sum(Linear a, const Linear& b, int64_t factor) {
+  a.constant = wrapping_add(a.constant, wrapping_mul(b.constant, factor));
+  for (const Linear::Term& t : b.terms) add_term(a, t.value, wrapping_mul(t.coefficient, factor));
   return a;
 }
-
-}  // namespace
 
 Linear Emitter::linear_value(llvm::Value* v) {
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v))

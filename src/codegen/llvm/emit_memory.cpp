@@ -57,8 +57,6 @@ llvm::Value* Emitter::emit_load(const Load& n, int lanes) {
   const BufferNode& b = *n.buffer;
   TENON_CHECK(n.indices.size() == 1, "load of \"{}\" with {} indices in flat code", b.name,
               n.indices.size());
-  if (auto made = frame_.transposed.find(&n); made != frame_.transposed.end())
-    return made->second[frame_.iteration];
   llvm::Value* mask = n.mask.defined() ? emit(n.mask) : nullptr;
   if (in_registers(b)) {
     llvm::Value* value = read_register(b, register_indices(b, n.indices[0], lanes));

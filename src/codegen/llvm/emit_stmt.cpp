@@ -52,22 +52,25 @@ void Emitter::emit_for(const For& n) {
   emit_loop(n, begin, builder_.CreateAdd(begin, count), !extent);
 }
 
+/// Iteration i of a loop that is expanded.
+void Emitter::bind_step(const For& n, const Linear& min, int64_t i) {
+  Linear at = min;
+  at.constant += i;
+  bind(n.var, to_value(at));
+  frame_.linear_vars[n.var.get()] = at;
+  if (non_negative(n.min)) frame_.non_negative.insert(n.var.get());
+}
+
 void Emitter::emit_unrolled(const For& n, int64_t extent) {
+  if (emit_transposed(n, extent)) return;
   memo_.assign(1, {});
   const Linear min = linear(n.min);
-  if (non_negative(n.min)) frame_.non_negative.insert(n.var.get());
   const bool apart = n.kind == AxisKind::reduce && registers_are_short();
-  transpose_loads(n, extent);
   for (int64_t i = 0; i < extent; ++i) {
     if (apart) keep_loads_apart();
-    frame_.iteration = static_cast<size_t>(i);
-    Linear at = min;
-    at.constant += i;
-    bind(n.var, to_value(at));
-    frame_.linear_vars[n.var.get()] = at;
+    bind_step(n, min, i);
     emit(n.body);
   }
-  frame_.transposed.clear();
   unbind(n.var);
 }
 

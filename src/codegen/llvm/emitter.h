@@ -25,6 +25,9 @@ struct Linear {
   bool is_constant() const { return terms.empty(); }
 };
 
+/// a + b * factor
+Linear sum(Linear a, const Linear& b, int64_t factor = 1);
+
 /// The lanes of a vector index as base + lane * stride.
 struct LaneForm {
   Linear base, stride;
@@ -67,9 +70,6 @@ class Emitter {
     std::unordered_map<const BufferNode*, Home> homes;
     std::unordered_map<const llvm::Value*, int> depths;
     std::vector<llvm::AllocaInst*> register_parts;
-    /// Loads of the unrolled loop at hand that were made ahead of it, by iteration.
-    std::unordered_map<const Load*, std::vector<llvm::Value*>> transposed;
-    size_t iteration = 0;
   };
 
   // types (emit_ops.cpp)
@@ -145,8 +145,6 @@ class Emitter {
   void emit_prefetch(const PrefetchLine& n);
   void update_atomically(DType t, BinaryOp op, llvm::Value* pointer, llvm::Value* operand);
   void note_alias(llvm::Instruction* access, const BufferNode& b);
-  void transpose_loads(const For& n, int64_t extent);  // emit_transpose.cpp
-  void transpose_load(const For& n, const Load& load, int lanes, int64_t extent);
   static bool holds(const Home& h, int64_t element);
   std::vector<int64_t> register_indices(const BufferNode& b, const Expr& index, int lanes);
   llvm::Value* read_register(const BufferNode& b, const std::vector<int64_t>& at);
@@ -157,10 +155,22 @@ class Emitter {
   void emit(const Stmt& s);
   void emit_for(const For& n);
   void emit_unrolled(const For& n, int64_t extent);
+  void bind_step(const For& n, const Linear& min, int64_t i);
   bool registers_are_short() const;
   void keep_loads_apart();
   void emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
   void emit_if(const If& n);
+
+  // rows transposed in registers in place of gathers (emit_transpose.cpp)
+  struct Transposed;
+  bool emit_transposed(const For& n, int64_t extent);
+  bool collect_transposed(const Stmt& s, std::vector<Transposed>& parts, Transposed part);
+  void emit_transposed_nest(const For& n, const Transposed& part, size_t depth, int64_t extent);
+  void emit_transposed_steps(const For& n, const Transposed& part, int64_t extent);
+  bool steps_by_one(const Expr& index, const For& n, const Linear& min);
+  std::vector<Expr> transposed_loads(const For& n, const Store& store);
+  std::vector<llvm::Value*> transposed_columns(const Load& n, int lanes);
+
   void emit_allocate(const Allocate& n);
   void emit_let(const LetStmt& n);
   void emit_parallel(const For& n);
@@ -195,6 +205,7 @@ class Emitter {
   llvm::Value* predicate_ =
       nullptr;  // where the value being computed will be used; null: everywhere
   std::vector<std::unordered_map<const ExprNode*, llvm::Value*>> memo_{1};
+  std::unordered_map<const ExprNode*, llvm::Value*> given_;  // made ahead, for one statement
   std::unordered_map<const ExprNode*, bool> has_load_;
   std::unordered_map<const llvm::Value*, llvm::Value*> bits_;  // the bf16 that a float came from
   std::unordered_map<const BufferNode*, llvm::MDNode*> scopes_, others_;

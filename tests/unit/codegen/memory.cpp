@@ -75,7 +75,7 @@ TEST_CASE("strides of -1, 0, 2 and -3, and indices read from memory") {
 TEST_CASE("columns of a square are read by rows, whole or in part, and nothing beside it") {
   const Var r("r");
   for (const Target& target : runnable_targets())
-    for (DType type : {f32, i32})
+    for (DType type : {f32, i32, f64, i16, u8})
       for (int lanes : {4, 8, 16})
         for (int columns = 1; columns <= 17; ++columns)
           for (int rows : {lanes, lanes - 3}) {
@@ -83,8 +83,10 @@ TEST_CASE("columns of a square are read by rows, whole or in part, and nothing b
             const Buffer x = flat_buffer("x", type, n), y = flat_buffer("y", type, columns * lanes);
             const Expr at = ramp(Expr(r), Expr(pitch), lanes), to = ramp(r * lanes, Expr(1), lanes);
             const Expr mask = rows == lanes ? Expr() : first_lanes(lanes, Expr(rows));
+            const bool adds = byte_size(type) == 4;
             const Expr one = broadcast(type == f32 ? float_imm(1) : int_imm(1, i32), lanes);
-            const Stmt body = store(y, to, load(x, {at}, mask) + one, mask);
+            const Expr column = load(x, {at}, mask);
+            const Stmt body = store(y, to, adds ? column + one : column, mask);
             const Array in = random(type, {n}, 3), out = zeros(type, {columns * lanes});
             INFO(target.name << " " << name(type) << " " << rows << " x " << columns << " of "
                              << lanes << " lanes");
@@ -93,8 +95,9 @@ TEST_CASE("columns of a square are read by rows, whole or in part, and nothing b
             const std::vector<double> from = in.to_doubles(), got = out.to_doubles();
             for (int c = 0; c < columns; ++c)
               for (int l = 0; l < lanes; ++l) {
-                const double value = static_cast<float>(from[l < rows ? l * pitch + c : 0] + 1);
-                REQUIRE(got[c * lanes + l] == (l < rows ? value : 0));
+                const double value = from[l < rows ? l * pitch + c : 0];
+                const double result = adds ? static_cast<float>(value + 1) : value;
+                REQUIRE(got[c * lanes + l] == (l < rows ? result : 0));
               }
           }
 }
@@ -114,6 +117,30 @@ TEST_CASE("a loop that writes what it reads across is not read ahead") {
     run(program({}, {x}, loop(r, Expr(16), store(x, row, load(x, {column})), LoopMark::unroll)),
         {square}, target);
     REQUIRE(square.to_doubles() == expected);
+  }
+}
+
+TEST_CASE("columns are read by rows in every chunk of lanes, other loads being as they are") {
+  const Var r("r"), v("v");
+  const int64_t pitch = 21, columns = 7;
+  const Buffer x = flat_buffer("x", f32, 40 * pitch), z = flat_buffer("z", f32, columns * 40),
+               y = flat_buffer("y", f32, columns * 40);
+  const auto part = [&](const Expr& first, const Expr& mask) {
+    const Expr to = ramp(r * 40 + first, Expr(1), 16);
+    const Expr column = load(x, {ramp(first * int_imm(pitch) + Expr(r), Expr(pitch), 16)}, mask);
+    return store(y, to, column * load(z, {to}, mask), mask);
+  };
+  const Stmt whole = loop(v, Expr(2), part(v * 16, {}), LoopMark::unroll);
+  const Stmt body = seq({whole, part(Expr(32), first_lanes(16, Expr(8)))});
+  for (const Target& target : runnable_targets()) {
+    const Array in = random(f32, {40 * pitch}, 5), factor = random(f32, {columns * 40}, 6),
+                out = zeros(f32, {columns * 40});
+    run(program({x, z}, {y}, loop(r, Expr(columns), body, LoopMark::unroll)),
+        {guarded_copy(in), guarded_copy(factor), out}, target);
+    const std::vector<double> a = in.to_doubles(), b = factor.to_doubles(), got = out.to_doubles();
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t l = 0; l < 40; ++l)
+        REQUIRE(got[c * 40 + l] == static_cast<float>(a[l * pitch + c] * b[c * 40 + l]));
   }
 }
 
