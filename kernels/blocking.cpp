@@ -296,4 +296,26 @@ Blocking best_blocking(const Contraction& c, const Target& target, bool ahead) {
   return best;
 }
 
+Blocking tile_blocking(const Contraction& c, const Target& target, int64_t side) {
+  const Sizes s = sizes_of(c, target);
+  const int64_t row_tiles = ceil_div(s.m, side), column_tiles = ceil_div(s.n, side);
+  const int64_t rows = column_tiles == 1 ? std::min<int64_t>(row_tiles, 3)
+                                         : std::min<int64_t>(row_tiles, 2),
+                columns = rows == 1 ? std::min<int64_t>(column_tiles, 4)
+                                    : std::min<int64_t>(column_tiles, 2);
+  Blocking b;
+  b.tile = {rows * side, 1, columns};
+  b.packed = true;
+  const int64_t width = columns * side, panels = ceil_div(s.n, width);
+  const int64_t fit = std::max<int64_t>(1, target.l2_bytes / 2 / (s.k * s.bytes * width));
+  const int64_t blocks = ceil_div(panels, fit), pieces = ceil_div(row_tiles, rows);
+  const double done = s.batch * static_cast<double>(blocks), cores = target.cores;
+  const bool busy = done / cores >= 0.9 * std::ceil(done / cores);
+  const bool by_rows = pieces >= 2 * target.cores || pieces >= panels;
+  const int64_t shared = busy || by_rows ? blocks : ceil_div(blocks, target.cores) * target.cores;
+  if (shared > 1) b.panels = ceil_div(panels, shared);
+  if (!busy && by_rows) b.row_pieces = std::min<int64_t>(pieces, target.cores);
+  return b;
+}
+
 }  // namespace tenon

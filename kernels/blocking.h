@@ -37,4 +37,10 @@ double blocked_cycles(const Contraction& c, const Blocking& b, const Target& tar
 /// The blocking of least estimated cycles.
 Blocking best_blocking(const Contraction& c, const Target& target, bool ahead);
 
+/// The same for a matrix unit with eight tiles of `side` rows and columns, where X comes in panels
+/// of groups: two by two tiles of sums, or one row or column of them; columns so that the block of
+/// X fits half of the second cache; pieces of rows where blocks are too few for the cores.
+/// tile.vectors counts tiles of columns.
+Blocking tile_blocking(const Contraction& c, const Target& target, int64_t side);
+
 }  // namespace tenon

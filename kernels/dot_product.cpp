@@ -17,8 +17,9 @@ const Stage* find_stage_of(const std::vector<StagePath>& paths, const std::strin
   return nullptr;
 }
 
-bool has_instruction(const Intrinsic& intrinsic, const Target& target) {
-  const int lanes = target.lanes(parts_of(intrinsic).output->dtype);
+bool has_instruction(const Intrinsic& intrinsic, const IntrinsicParts& parts,
+                     const Target& target) {
+  const int64_t lanes = parts.is_tile() ? parts.lanes : target.lanes(parts.output->dtype);
   return std::any_of(intrinsic.implementations.begin(), intrinsic.implementations.end(),
                      [&](const IntrinsicImplementation& code) {
                        return code.lanes == lanes &&
@@ -62,21 +63,35 @@ std::optional<DotProduct> describe(const std::vector<Expr>& loads, const Stage& 
   return out;
 }
 
+bool starts_at_zero(const Stage& stage) {
+  return stage.init.size() == 1 && (as_int(stage.init[0]) == 0 || as_float(stage.init[0]) == 0.0);
+}
+
+/// The rows of a tile are those of the formula's first input, which only matters where the two
+/// differ in type.
+bool rows_first(const std::vector<Expr>& loads, const Stage& stage) {
+  const Var& lane = stage.axes[stage.indices.size() - 1].axis.var;
+  return loads.size() == 2 && (loads[0].dtype() == loads[1].dtype() || !uses_var(loads[0], lane));
+}
+
 }  // namespace
 
 std::optional<DotProduct> find_dot_product(const Program& program, const Contraction& c,
-                                           const Target& target) {
+                                           const Target& target, DotUnit unit) {
   const std::vector<StagePath> paths = stage_paths(program.body);
   const Stage* stage = find_stage_of(paths, c.stage);
   if (!stage || !stage->combiner || stage->values.size() != 1 || c.reduce.size() != 1)
     return std::nullopt;
+  const bool tiles = unit == DotUnit::tiles;
+  if (tiles && (!c.rows || !starts_at_zero(*stage))) return std::nullopt;
   for (const auto& intrinsic : intrinsics()) {
     const IntrinsicParts parts = parts_of(*intrinsic);
-    if (parts.output->dtype != c.dtype || !has_instruction(*intrinsic, target) ||
+    if (parts.is_tile() != tiles || parts.output->dtype != c.dtype ||
+        !has_instruction(*intrinsic, parts, target) ||
         combiner_op(*parts.stage->combiner) != combiner_op(*stage->combiner))
       continue;
     const FormulaMatch match = match_formula(parts, stage->values[0]);
-    if (!match.difference.empty()) continue;
+    if (!match.difference.empty() || (tiles && !rows_first(match.loads, *stage))) continue;
     auto out = describe(match.loads, *stage, c);
     if (!out) continue;
     out->intrinsic = intrinsic;

@@ -16,10 +16,13 @@ struct DotProduct {
   bool w_in_order = false;   ///< it lies so: neighbours along the reduction
 };
 
+/// What adds the terms up: a lane of a vector, or the element of a tile.
+enum class DotUnit : uint8_t { lanes, tiles };
+
 /// How the plain product `c` of the program runs on such an instruction of the target, or nothing
 /// when it has none of this formula.
 std::optional<DotProduct> find_dot_product(const Program& program, const Contraction& c,
-                                           const Target& target);
+                                           const Target& target, DotUnit unit);
 
 /// Whether its copy of X in groups costs less than what it saves. `ahead`: X comes packed.
 bool prefers_dots(const Contraction& c, const DotProduct& dots, const Target& target, bool ahead);

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "kernels/blocking.h"
+#include "kernels/blocked_loops.h"
 #include "kernels/cost.h"
-#include "kernels/dot_product.h"
 #include "kernels/nests.h"
 #include "kernels/register_sum.h"
 #include "kernels/templates.h"
@@ -46,102 +45,6 @@ Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& k
   return b;
 }
 
-/// The loops of the product after blocking, from the outside in.
-struct BlockedLoops {
-  std::vector<Loop> shared;  // batch, pieces of rows, blocks of columns
-  Loop block;                // one block of X stays the same inside it; no name: all of X does
-  Loop tile;                 // the tile's loop
-  Loop panel, k;             // over panels of X, and over k
-  Loop rows, vector;         // inside the tile; no name: no rows
-};
-
-/// `group`: points of the reduction in one step of the tile, innermost.
-BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b, int64_t group) {
-  StageSteps anchor = s[c.stage];
-  const int64_t width = b.tile.vectors * s.target().lanes(c.dtype);
-  BlockedLoops l;
-  Loop columns{c.stage, c.vector.loop}, k{c.stage, c.reduce[0].loop}, row_tiles;
-  for (const LoopExtent& batch : c.batch) l.shared.push_back({c.stage, batch.loop});
-  for (const LoopExtent& single : c.outer) l.shared.push_back({c.stage, single.loop});
-  if (c.extra) l.shared.push_back({c.stage, c.extra->loop});
-  if (c.rows) {
-    Loop rows{c.stage, c.rows->loop};
-    if (b.row_pieces > 1) {
-      const int64_t tiles = ceil_div(c.rows->extent, b.tile.rows),
-                    piece = ceil_div(tiles, b.row_pieces) * b.tile.rows;
-      const auto [o, i] = anchor.split(rows, piece);
-      l.shared.push_back(o);
-      rows = i;
-    }
-    const auto [o, i] = anchor.split(rows, b.tile.rows);
-    row_tiles = o;
-    l.rows = i;
-  }
-  if (b.panels > 0 && b.panels * width < c.vector.extent) {
-    const auto [o, i] = anchor.split(columns, b.panels * width);
-    l.shared.push_back(o);
-    columns = i;
-  }
-  if (!l.shared.empty()) l.block = l.shared.back();
-  std::vector<LoopRef> order(l.shared.begin(), l.shared.end());
-  if (b.k_block > 0 && b.k_block * group < c.reduce[0].extent) {
-    const auto [o, i] = anchor.split(k, b.k_block * group);
-    order.push_back(o);
-    l.block = o;
-    k = i;
-  }
-  const auto [column_tile, lane] = anchor.split(columns, width);
-  l.vector = lane;
-  Loop terms;
-  if (group > 1) {
-    const auto [o, i] = anchor.split(k, group);
-    k = o;
-    terms = i;
-  }
-  l.panel = column_tile;
-  l.k = k;
-  l.tile = b.panels_outside && c.rows ? row_tiles : column_tile;
-  if (c.rows) order.push_back(b.panels_outside ? column_tile : row_tiles);
-  order.insert(order.end(), {l.tile, k});
-  if (c.rows) order.push_back(l.rows);
-  order.push_back(lane);
-  if (group > 1) order.push_back(terms);
-  anchor.reorder(order);
-  return l;
-}
-
-/// Dimensions of X with the vector axis cut into panels: [n/width][..][k][width]; of groups,
-/// [n/width][..][k/group][width][group].
-std::vector<LayoutDim> panel_layout(const Contraction& c, const std::optional<DotProduct>& dots,
-                                    int64_t width) {
-  std::vector<LayoutDim> layout;
-  const int vector = c.x_order.back();
-  const int k = dots ? dots->k_of_x : c.x_order.size() > 1 ? c.x_order[c.x_order.size() - 2] : -1;
-  for (int d : c.x_order)
-    if (d != vector && d != k) layout.push_back({d, 1, 0});
-  layout.push_back({vector, width, 0});
-  if (k >= 0) layout.push_back({k, dots ? dots->group : 1, 0});
-  layout.push_back({vector, 1, width});
-  if (dots) layout.push_back({k, 1, dots->group});
-  return layout;
-}
-
-/// The copy of X in groups: for each panel, the rows of a group one after the other into the same
-/// lines.
-void interleave(Schedule& s, const std::string& copy, const std::vector<Loop>& loops,
-                const Loop& lanes, const DotProduct& dots, int64_t width) {
-  const Loop k = loops[static_cast<size_t>(dots.k_of_x)];
-  const auto [group, term] = s[copy].split(k, dots.group);
-  const auto [panel, lane] = s[copy].split(lanes, width);
-  std::vector<LoopRef> order;
-  for (const Loop& l : loops)
-    if (l.name != k.name && l.name != lanes.name) order.push_back(l);
-  order.insert(order.end(), {group, panel, term, lane});
-  s[copy].reorder(order);
-  s[copy].unroll(term);
-  s[copy].vectorize(lane, {Tail::mask});
-}
-
 /// A copy of the block of X in panels, made in the order in which X lies in memory.
 std::string pack_block(Schedule& s, const Contraction& c, const std::optional<DotProduct>& dots,
                        const BlockedLoops& l, int64_t width) {
@@ -151,7 +54,7 @@ std::string pack_block(Schedule& s, const Contraction& c, const std::optional<Do
   std::vector<Loop> loops = l.block.name.empty() ? s[copy].loops() : loops_below(s, copy, l.block);
   const Loop lanes = loops[static_cast<size_t>(c.x_order.back())];
   if (dots) {
-    interleave(s, copy, loops, lanes, *dots, width);
+    interleave(s, copy, loops, c, *dots, width);
   } else {
     if (!c.x_contiguous) {
       std::vector<LoopRef> order;
@@ -187,14 +90,15 @@ void product_template(Schedule& s, Knobs& knobs, bool in_dots) {
   TENON_CHECK(c && is_matrix_product(*c), "a template of products on a program that is none");
   const bool ahead = is_constant(s.program(), c->x_buffer);
   inline_prologue(s);
-  const auto dots = in_dots ? find_dot_product(s.program(), *c, s.target()) : std::nullopt;
+  const auto dots =
+      in_dots ? find_dot_product(s.program(), *c, s.target(), DotUnit::lanes) : std::nullopt;
   TENON_CHECK(dots || !in_dots, "dot_template on a product that no instruction adds up");
   const int64_t group = dots ? dots->group : 1;
   const Blocking b = choose(in_groups(*c, group), s.target(), ahead, knobs);
   const int64_t width = b.tile.vectors * s.target().lanes(c->dtype);
 
   if (ahead) s.pack(c->x_buffer, panel_layout(*c, dots, width), {PackWhen::ahead});
-  const BlockedLoops l = block_loops(s, *c, b, group);
+  const BlockedLoops l = block_loops(s, *c, b, {s.target().lanes(c->dtype), group});
   std::vector<std::string> done = {anchor};
   const bool in_blocks = b.k_block > 0 && b.k_block * group < c->reduce[0].extent;
   size_t in_tile;

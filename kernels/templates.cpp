@@ -60,7 +60,9 @@ void add_products(std::vector<NamedTemplate>& list, const Program& program, cons
                   const Target& target) {
   Schedule inlined(program, target);
   inline_prologue(inlined);
-  const auto dots = find_dot_product(inlined.program(), c, target);
+  if (find_dot_product(inlined.program(), c, target, DotUnit::tiles))
+    list.push_back({"matrix_unit", matrix_unit_template});
+  const auto dots = find_dot_product(inlined.program(), c, target, DotUnit::lanes);
   const bool first = dots && prefers_dots(c, *dots, target, is_constant(program, c.x_buffer));
   if (first) list.push_back({"dot", dot_template});
   list.push_back({"matmul", matmul_template});

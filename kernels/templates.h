@@ -28,6 +28,10 @@ void matmul_template(Schedule& s, Knobs& knobs);
 /// f32): X, and W where it needs to be, packed in such groups. Needs find_dot_product().
 void dot_template(Schedule& s, Knobs& knobs);
 
+/// The same on a matrix unit: operands padded to whole tiles where they are not, X packed in panels
+/// of groups, two by two tiles of sums. Needs find_dot_product() on tiles.
+void matrix_unit_template(Schedule& s, Knobs& knobs);
+
 /// Two products with stages between that work row by row (attention): blocks of rows, whose scores
 /// stay in the cache, rows in the lanes. Needs find_fused_products().
 void attention_template(Schedule& s, Knobs& knobs);

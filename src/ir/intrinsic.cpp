@@ -51,6 +51,44 @@ void check_axes(const Intrinsic& intrinsic, const Stage& stage, IntrinsicParts& 
   parts.group = *extent;
 }
 
+/// The extents of a product of tiles.
+void read_tile(const Intrinsic& intrinsic, const Stage& stage, IntrinsicParts& parts) {
+  int64_t* sizes[] = {&parts.rows, &parts.lanes, &parts.steps, &parts.group};
+  for (size_t n = 0; n < 4; ++n) {
+    const auto extent = as_int(stage.axes[n].axis.extent);
+    const AxisKind kind = n < 2 ? AxisKind::spatial : AxisKind::reduce;
+    if (stage.axes[n].kind != kind || !extent || *extent < 1 || *extent > kMaxGroup)
+      refuse(intrinsic, fmt::format("the axes of a product of tiles are rows, lanes, steps and "
+                                    "elements of a lane, each a constant of at most {}",
+                                    kMaxGroup));
+    *sizes[n] = *extent;
+  }
+}
+
+bool indexed_by(const std::vector<Expr>& indices, const Stage& stage,
+                const std::vector<size_t>& axes) {
+  if (indices.size() != axes.size()) return false;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const VarRef* ref = indices[d].as<VarRef>();
+    if (!ref || !ref->var.same_as(stage.axes[axes[d]].axis.var)) return false;
+  }
+  return true;
+}
+
+/// C[i, j] += f(A[i, k, r], B[j, k, r])
+void check_tile_body(const Intrinsic& intrinsic, const Stage& stage, const IntrinsicParts& parts) {
+  bool fine = indexed_by(stage.indices, stage, {0, 1}) && parts.inputs.size() == 2 &&
+              stage.outputs.size() == 1 && stage.combiner && combiner_op(*stage.combiner);
+  walk(stage.values[0], [&](const Expr& e) {
+    const Load* n = e.as<Load>();
+    if (!n) return true;
+    const size_t first = fine && n->buffer == parts.inputs[0] ? 0 : 1;
+    fine = fine && indexed_by(n->indices, stage, {first, 2, 3});
+    return false;
+  });
+  if (!fine) refuse(intrinsic, "a product of tiles is C[i, j] += f(A[i, k, r], B[j, k, r])");
+}
+
 bool indexed_by_all_axes(const std::vector<Expr>& indices, const Stage& stage, size_t axes) {
   if (indices.size() != axes) return false;
   for (size_t d = 0; d < axes; ++d) {
@@ -133,8 +171,13 @@ IntrinsicParts parts_of(const Intrinsic& intrinsic) {
   parts.stage = &only_stage(intrinsic);
   for (const Param& p : intrinsic.formula.params)
     (p.role == ParamRole::output ? parts.output : parts.inputs.emplace_back()) = p.buffer;
-  check_axes(intrinsic, *parts.stage, parts);
-  check_body(intrinsic, *parts.stage, parts);
+  if (parts.stage->axes.size() == 4) {
+    read_tile(intrinsic, *parts.stage, parts);
+    check_tile_body(intrinsic, *parts.stage, parts);
+  } else {
+    check_axes(intrinsic, *parts.stage, parts);
+    check_body(intrinsic, *parts.stage, parts);
+  }
   check_divisors(intrinsic, *parts.stage);
   for (const IntrinsicImplementation& code : intrinsic.implementations)
     check_implementation(intrinsic, parts, code);
@@ -165,6 +208,7 @@ Expr intrinsic_call(std::shared_ptr<const Intrinsic> intrinsic, int implementati
 
 Expr expand_intrinsic(const Intrinsic& intrinsic, const std::vector<Expr>& args) {
   const IntrinsicParts parts = parts_of(intrinsic);
+  TENON_CHECK(!parts.is_tile(), "{} is a product of tiles and no vector", intrinsic.name);
   const Stage& stage = *parts.stage;
   const size_t first = stage.combiner ? 1 : 0;
   TENON_CHECK(args.size() == parts.inputs.size() + first, "intrinsic {} has {} arguments",

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <tenon/ir/intrinsic.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
@@ -215,7 +216,8 @@ class Verifier {
     if (form_ == Form::LoopTree) {
       need(is_const(loop.min, 0), [&] { return fmt::format("loop {} does not start at 0", name); });
     } else {
-      need(!makes_lanes(loop.mark),
+      // Products of tiles stay loops until code generation.
+      need(!makes_lanes(loop.mark) || (loop.intrinsic && parts_of(*loop.intrinsic).is_tile()),
            [&] { return fmt::format("loop {} is still to be vectorised", name); });
       bool nested = std::any_of(loops_.begin(), loops_.end(),
                                 [](const For* l) { return l->mark == LoopMark::parallel; });

@@ -1,3 +1,4 @@
+#include <tenon/ir/intrinsic.h>
 #include <tenon/ir/notes.h>
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
@@ -39,7 +40,8 @@ Stmt init_nest(const StagePath& path, size_t first) {
     copy.min = substitute(copy.min, fresh);
     copy.extent = substitute(copy.extent, fresh);
     copy.kind = AxisKind::spatial;
-    if (copy.mark == LoopMark::tensorize) copy.mark = LoopMark::vectorize;
+    const bool tile = copy.intrinsic && parts_of(*copy.intrinsic).is_tile();
+    if (copy.mark == LoopMark::tensorize) copy.mark = tile ? LoopMark::serial : LoopMark::vectorize;
     copy.intrinsic = nullptr;
     for (const std::string_view mark : {"prefetch", "double_buffer"})
       for (const std::string& b : noted_buffers(copy.notes, mark))

@@ -104,7 +104,8 @@ LanePlan plan_lanes(const Stmt& body, const Target& target) {
       body,
       [&](const Stmt& s) {
         const For* n = s.as<For>();
-        if (n && makes_lanes(n->mark)) loops.push_back(facts_of(*n, target));
+        const bool tile = n && n->intrinsic && parts_of(*n->intrinsic).is_tile();
+        if (n && makes_lanes(n->mark) && !tile) loops.push_back(facts_of(*n, target));
         return true;
       },
       nullptr);

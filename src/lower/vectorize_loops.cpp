@@ -3,8 +3,10 @@
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "ir/tile_nest.h"
 #include "lower/lane_expr.h"
 #include "lower/lane_plan.h"
 #include "lower/passes.h"
@@ -85,6 +87,7 @@ class Vectorizer {
 
   Stmt loop(const For& n, const LaneContext& c);
   Stmt tensor_loop(const For& n);
+  Stmt tile_loop(const For& n);
   Stmt tensor_update(const Stmt& s, const LaneContext& c);
   Stmt chunks(const For& n);
   Stmt chunk(const For& n, const Expr& first, const Expr& tail);
@@ -129,6 +132,7 @@ Stmt Vectorizer::loop(const For& n, const LaneContext& c) {
     }
     if (n.kind == AxisKind::sequential)
       refuse(own, "it runs along a scan: each iteration needs the one before");
+    if (n.intrinsic && parts_of(*n.intrinsic).is_tile()) return tile_loop(n);
     return n.intrinsic ? tensor_loop(n) : chunks(n);
   }
   For out = n;
@@ -157,6 +161,24 @@ Stmt Vectorizer::tensor_loop(const For& n) {
         name_, n.var.name(), n.intrinsic->name, difference_));
   }
   return out;
+}
+
+// A product of tiles stays as it is for the code generator; on a target without them it is loops.
+Stmt Vectorizer::tile_loop(const For& n) {
+  const auto& known = n.intrinsic->implementations;
+  const bool runs = std::any_of(known.begin(), known.end(), [&](const IntrinsicImplementation& c) {
+    return runs_on(c, target_);
+  });
+  if (runs && find_tile_nest(n)) return make_stmt(n);
+  if (runs)
+    throw UserError(fmt::format(
+        "lower error in {}: loop \"{}\" cannot be tensorized as {}: its loops are no whole tiles "
+        "under one update\n  try: pad_einsum to multiples of the tile, splits by them",
+        name_, n.var.name(), n.intrinsic->name));
+  For out = n;
+  out.mark = LoopMark::serial;
+  out.intrinsic = nullptr;
+  return loop(out, {});
 }
 
 Stmt Vectorizer::tensor_update(const Stmt& s, const LaneContext& c) {

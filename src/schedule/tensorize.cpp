@@ -4,6 +4,7 @@
 #include <tenon/support/error.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <set>
 
@@ -193,7 +194,115 @@ void check_memory(const Nest& nest, const Program& program, const FormulaMatch& 
   }
 }
 
+/// A product of tiles: four loops and the stage, whole tiles of each axis.
+void check_tile_loops(const Nest& nest) {
+  const Stage& stage = *nest.path.stage;
+  const auto& loops = nest.path.loops;
+  const int64_t sizes[] = {nest.parts.rows, nest.parts.lanes, nest.parts.steps, nest.parts.group};
+  const char* const words[] = {"rows", "lanes", "steps", "elements of a lane"};
+  bool alone = loops.size() == nest.at + 4 && loops.back()->body.as<Stage>() == &stage;
+  for (size_t n = nest.at; alone && n + 1 < loops.size(); ++n)
+    alone = loops[n]->body.as<For>() == loops[n + 1];
+  if (!alone)
+    refuse(Rule::tensorize_nest,
+           fmt::format("{}the loops over rows, lanes, steps and elements of a lane must be the "
+                       "innermost, in that order, with nothing between them",
+                       nest.lead()),
+           "split the reduction by the elements of a lane, and reorder", nest.mark());
+  for (size_t n = 0; n < 4; ++n) {
+    const For& loop = *loops[nest.at + n];
+    const auto extent = extent_of(loop);
+    const bool whole = extent && *extent > 0 && *extent % sizes[n] == 0 &&
+                       (n < 3 || *extent == sizes[n]) && binds_reduce(stage, loop.var) == (n >= 2);
+    if (!whole)
+      refuse(Rule::tensorize_group,
+             fmt::format("{}loop \"{}\" of extent {} must run over the {}, in tiles of {}",
+                         nest.lead(), loop.var.name(), print(loop.extent), words[n], sizes[n]),
+             "pad_einsum to multiples of the tile, and split by them",
+             full_name(nest.path, nest.at + n));
+  }
+  const auto whole_axis = [&](size_t n) {
+    const auto extent = as_int(stage.axes[n].axis.extent);
+    const size_t last = stage.indices.size() - 1;
+    return extent && *extent % (n == last ? nest.parts.lanes : nest.parts.rows) == 0;
+  };
+  for (size_t n = 0; n < stage.indices.size(); ++n)
+    if (stage.spatial_guard.defined() && uses_var(stage.axes[n].value, nest.lanes().var) &&
+        !whole_axis(n))
+      refuse(Rule::tensorize_group,
+             fmt::format("{}axis \"{}\" of extent {} is no whole number of tiles", nest.lead(),
+                         stage.axes[n].axis.var.name(), print(stage.axes[n].axis.extent)),
+             "pad_einsum to multiples of the tile", nest.mark());
+  if (stage.reduce_guard.defined())
+    refuse(Rule::tensorize_group,
+           fmt::format("{}its reduction is guarded by {}", nest.lead(), print(stage.reduce_guard)),
+           "pad_einsum the reduction to whole steps", nest.mark());
+}
+
+/// How far an index moves in memory for one iteration of each loop of a nest of tiles.
+std::optional<std::array<int64_t, 4>> tile_strides(const Nest& nest, const Buffer& buffer,
+                                                   const std::vector<Expr>& indices) {
+  Simplifier math = math_for(nest.path);
+  const std::vector<Expr> at = over_loops(*nest.path.stage, indices);
+  const Affine form = math.affine(math.simplify(flat_index(*buffer, at)));
+  std::array<int64_t, 4> out{};
+  if (form.overflow) return std::nullopt;
+  for (const Affine::Term& t : form.terms)
+    for (size_t n = 0; n < 4; ++n) {
+      const Var& v = nest.path.loops[nest.at + n]->var;
+      const VarRef* ref = t.atom.as<VarRef>();
+      if (ref && ref->var.same_as(v))
+        out[n] = t.coefficient;
+      else if (uses_var(t.atom, v))
+        return std::nullopt;
+    }
+  return out;
+}
+
+void check_tile_memory(const Nest& nest, FormulaMatch match) {
+  const Stage& stage = *nest.path.stage;
+  const auto out = tile_strides(nest, stage.outputs[0], stage.indices);
+  const bool zero_start =
+      stage.init.empty() || as_int(stage.init[0]) == 0 || as_float(stage.init[0]) == 0.0;
+  const bool memory = stage.outputs[0]->scope != Scope::reg;
+  if (!out || !memory || !zero_start || (*out)[0] <= 0 || (*out)[1] != 1 || (*out)[2] != 0 ||
+      (*out)[3] != 0)
+    refuse(Rule::tensorize_output,
+           fmt::format("{}its lanes must write neighbouring elements of {} in memory, sums that "
+                       "start at 0",
+                       nest.lead(), stage.outputs[0]->name),
+           "lanes over the innermost dimension of the output, no register scope", nest.mark());
+  const auto is_lanes = [&](const Expr& e) {
+    const Load& n = *e.as<Load>();
+    const auto s = tile_strides(nest, n.buffer, n.indices);
+    return s && (*s)[1] != 0;
+  };
+  if (is_lanes(match.loads[0]) && match.loads[0].dtype() == match.loads[1].dtype())
+    std::swap(match.loads[0], match.loads[1]);  // the product commutes
+  const int64_t group = nest.parts.group;
+  for (size_t k = 0; k < 2; ++k) {
+    const Load& n = *match.loads[k].as<Load>();
+    const auto s = tile_strides(nest, n.buffer, n.indices);
+    const bool fine = s && (*s)[3] == 1 &&
+                      (k == 0 ? (*s)[0] > 0 && (*s)[1] == 0 && (*s)[2] == group
+                              : (*s)[0] == 0 && (*s)[1] == group && (*s)[2] > 0);
+    if (fine) continue;
+    refuse(
+        Rule::tensorize_operand,
+        fmt::format("{}operand {}, which is {}, must have the {} elements of a lane next to each "
+                    "other and then its {} in order",
+                    nest.lead(), nest.parts.inputs[k]->name, n.buffer->name, group,
+                    k == 0 ? "steps" : "lanes"),
+        fmt::format("pack {} with a layout whose last dimensions are those", n.buffer->name),
+        nest.mark());
+  }
+}
+
 void check_nest(const Nest& nest, const Program& program) {
+  if (nest.parts.is_tile()) {
+    check_tile_loops(nest);
+    return check_tile_memory(nest, check_value(nest));
+  }
   check_loops(nest);
   check_memory(nest, program, check_value(nest));
 }
@@ -236,10 +345,11 @@ Program Tensorize::apply(const Program& program, const Target& target) const {
                          path.loops[n]->var.name()),
              {}, full_name(path, at));
   const Nest nest{path, at, *intrinsic, parts_of(*intrinsic), target};
-  check_loops(nest);
-  if (nest.group()) check_unmarked(path, at + 1, LoopMark::unroll);
+  const bool tile = nest.parts.is_tile();
+  tile ? check_tile_loops(nest) : check_loops(nest);
+  if (!tile && nest.group()) check_unmarked(path, at + 1, LoopMark::unroll);
   check_iterations(path, at, "tensorize");
-  check_memory(nest, program, check_value(nest));
+  check_nest(nest, program);
 
   Program out = with_mark(program, l.var, LoopMark::tensorize);
   out.body = replace_loop(out.body, l.var, [&](const For& marked) {
@@ -247,7 +357,7 @@ Program Tensorize::apply(const Program& program, const Target& target) const {
     own.intrinsic = intrinsic.get();
     return make_stmt(std::move(own));
   });
-  return nest.group() ? with_mark(out, nest.group()->var, LoopMark::unroll) : out;
+  return !tile && nest.group() ? with_mark(out, nest.group()->var, LoopMark::unroll) : out;
 }
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 #include <target/probe.h>
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -87,6 +89,14 @@ std::optional<int> folder_quota(const std::string& version, const std::string& f
   return words.size() == 2 ? quota_cores(words[0], words[1]) : std::nullopt;
 }
 
+/// Whether Linux lets this process use tile registers: it must ask, once. Generated code that uses
+/// them asks too, so that it also runs without this library.
+bool may_use_tiles() {
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool granted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return granted;
+}
+
 }  // namespace
 
 const std::vector<CpuFeature>& cpu_features() {
@@ -134,7 +144,9 @@ std::vector<std::string> probe_features() {
     if (leaves.find(key) == leaves.end()) leaves[key] = read_cpuid(f.leaf, f.subleaf);
     const bool present = leaves[key][f.reg - 'a'] >> f.bit & 1;
     const uint64_t needed = state_mask(f.state);
-    if (present && (saved & needed) == needed) found.push_back(f.name);
+    if (!present || (saved & needed) != needed) continue;
+    if (f.state == SavedState::tiles && !may_use_tiles()) continue;
+    found.push_back(f.name);
   }
   std::sort(found.begin(), found.end());
   return found;

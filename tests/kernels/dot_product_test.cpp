@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
+#include <sstream>
 
 #include "kernels/dot_product.h"
 #include "kernels/templates.h"
@@ -74,36 +76,48 @@ double bound(const Product& p) {
                          : 0;
 }
 
+Target without(Target target, const std::vector<std::string>& prefixes) {
+  target.features.erase(std::remove_if(target.features.begin(), target.features.end(),
+                                       [&](const std::string& f) {
+                                         return std::any_of(
+                                             prefixes.begin(), prefixes.end(),
+                                             [&](const auto& p) { return f.rfind(p, 0) == 0; });
+                                       }),
+                        target.features.end());
+  return target;
+}
+
+/// Every level that runs here; the widest without its matrix unit, and without dot products too.
 std::vector<Target> levels() {
   std::vector<Target> out;
   for (const std::string& name : Target::known_names())
     if (Target::parse(name).runs_on(Target::host())) out.push_back(Target::parse(name));
-  Target plain = Target::host();
-  plain.features.erase(std::remove_if(plain.features.begin(), plain.features.end(),
-                                      [](const std::string& f) {
-                                        return f.find("vnni") != std::string::npos ||
-                                               f == "avx512bf16" || f.rfind("amx", 0) == 0;
-                                      }),
-                       plain.features.end());
-  out.push_back(plain);
+  out.push_back(without(Target::host(), {"amx"}));
+  out.push_back(without(Target::host(), {"amx", "avx512vnni", "avxvnni", "avx512bf16"}));
   return out;
 }
 
-void check(const Product& p, const Target& target, Rng& rng, bool interpret_too) {
+/// The narrow templates and the next one at their defaults; at random points too where `more`.
+void check(const Product& p, const std::vector<Target>& targets, Rng& rng, bool more) {
   const Program program = build(p);
   const auto inputs = operands(program, rng.next());
   const RefArray expected = run_interpreted(program, inputs);
-  const auto list = templates_for(program, target);
-  for (size_t t = 0; t < std::min<size_t>(list.size(), 2); ++t) {
-    const KnobSpace space = survey(list[t].fn, program, target);
-    for (const Point& point : {space.default_point(), space.random_point(rng)}) {
-      Schedule s(program, target);
-      Knobs knobs(point);
-      list[t].fn(s, knobs);
-      INFO(text(p) << " on " << target.name << " by " << list[t].name << "\n" << s.print());
-      REQUIRE(difference(run_compiled(s.program(), inputs, target), expected, bound(p)) == "");
-      if (interpret_too)
-        REQUIRE(difference(run_interpreted(s.program(), inputs), expected, bound(p)) == "");
+  for (size_t n = 0; n < targets.size(); ++n) {
+    const Target& target = targets[n];
+    const auto list = templates_for(program, target);
+    for (size_t t = 0; t < std::min<size_t>(list.size(), n == 0 ? 2 : 1); ++t) {
+      const KnobSpace space = survey(list[t].fn, program, target);
+      std::vector<Point> points = {space.default_point()};
+      if (more && t == 0) points.push_back(space.random_point(rng));
+      for (const Point& point : points) {
+        Schedule s(program, target);
+        Knobs knobs(point);
+        list[t].fn(s, knobs);
+        INFO(text(p) << " on " << target.name << " by " << list[t].name << "\n" << s.print());
+        REQUIRE(difference(run_compiled(s.program(), inputs, target), expected, bound(p)) == "");
+        if (more && n == 0)
+          REQUIRE(difference(run_interpreted(s.program(), inputs), expected, bound(p)) == "");
+      }
     }
   }
 }
@@ -143,12 +157,54 @@ std::vector<Product> small_products() {
   return out;
 }
 
+/// The lines of the innermost loop that has the instruction.
+std::vector<std::string> hot_loop(const std::string& assembly, const std::string& instruction) {
+  std::vector<std::string> block, best;
+  std::istringstream in(assembly);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line[0] == '.' && line.find(':') != std::string::npos) block.clear();
+    block.push_back(line);
+    const bool has = std::any_of(block.begin(), block.end(), [&](const std::string& l) {
+      return l.find(instruction) != std::string::npos;
+    });
+    if (line.find("\tj") == std::string::npos) continue;
+    if (has && block.size() > best.size()) best = block;
+    block.clear();
+  }
+  return best;
+}
+
+struct Counts {
+  int64_t wanted = 0, spills = 0, narrow = 0, all = 0;
+};
+
+Counts count(const std::vector<std::string>& loop, const std::string& instruction) {
+  Counts out;
+  const auto has = [](const std::string& l, const char* word) {
+    return l.find(word) != std::string::npos;
+  };
+  for (const std::string& l : loop) {
+    out.wanted += has(l, instruction.c_str());
+    out.spills += has(l, "%rsp") || has(l, "rsp]");
+    out.narrow += has(l, "xmm") || has(l, "ymm");
+    ++out.all;
+  }
+  return out;
+}
+
+Counts hot_counts(const Product& p, const Target& target, const std::string& instruction) {
+  const Program program = build(p);
+  const Task task("p", program, templates_for(program, target), target);
+  const std::string text = compile(default_schedule(task).program(), target).assembly();
+  return count(hot_loop(text, instruction), instruction);
+}
+
 }  // namespace
 
 TEST_CASE("products of narrow numbers at odd sizes on every level of target") {
   Rng rng(29);
-  for (const Target& target : levels())
-    for (const Product& p : small_products()) check(p, target, rng, target.cores > 0 && p.m < 20);
+  const std::vector<Target> all = levels();
+  for (const Product& p : small_products()) check(p, all, rng, p.m < 20);
 }
 
 TEST_CASE("products of narrow numbers in blocks of k, rows and columns") {
@@ -157,12 +213,60 @@ TEST_CASE("products of narrow numbers in blocks of k, rows and columns") {
     for (const bool known : {false, true}) {
       Product p{t, t == u8 ? i8 : bf16, t == u8 ? i32 : f32, 70, 170, 1100};
       p.known = known;
-      check(p, Target::host(), rng, false);
+      check(p, {Target::host(), without(Target::host(), {"amx"})}, rng, false);
     }
 }
 
+TEST_CASE("bf16 that is no finite number goes through the instruction for it") {
+  const Product p{bf16, bf16, f32, 32, 32, 64};
+  const Program program = build(p);
+  for (const double special : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    auto inputs = operands(program, 5);
+    inputs[0].values[3 * 64 + 5] = special;
+    const RefArray expected = run_interpreted(program, inputs);
+    for (const Target& target : levels()) {
+      const Task task("p", program, templates_for(program, target), target);
+      const RefArray got = run_compiled(default_schedule(task).program(), inputs, target);
+      CHECK(difference(got, expected, bound(p)) == "");
+    }
+  }
+}
+
+TEST_CASE("the hot loop of narrow products has whole registers, no spill and little else") {
+  const Target host = Target::host(), plain = without(host, {"amx"});
+  const Product bytes{u8, i8, i32, 256, 256, 512}, halves{bf16, bf16, f32, 256, 256, 512};
+  const auto check_dots = [&](const Product& p, const char* feature, const char* code) {
+    if (!host.has_feature(feature)) {
+      WARN("skipped: this machine has no " << feature);
+      return;
+    }
+    const Counts c = hot_counts(p, plain, code);
+    INFO(code << ": " << c.wanted << " of " << c.all);
+    CHECK(c.wanted >= 24);
+    CHECK(c.spills == 0);
+    CHECK(c.narrow == 0);
+    CHECK(2 * c.wanted >= c.all);
+  };
+  check_dots(bytes, "avx512vnni", "vpdpbusd");
+  check_dots(halves, "avx512bf16", "vdpbf16ps");
+  const auto check_tiles = [&](const Product& p, const char* feature, const char* code) {
+    if (!host.has_feature(feature)) {
+      WARN("skipped: this machine has no " << feature);
+      return;
+    }
+    const Counts c = hot_counts(p, host, code);
+    INFO(code << ": " << c.wanted << " of " << c.all);
+    CHECK(c.wanted == 4);
+    CHECK(c.spills == 0);
+    CHECK(c.narrow == 0);
+    CHECK(c.all <= 20);
+  };
+  check_tiles(bytes, "amx-int8", "tdpbusd");
+  check_tiles(halves, "amx-bf16", "tdpbf16ps");
+}
+
 TEST_CASE("the default of a large product of bytes is the instruction for it") {
-  Target target = Target::parse("x86-64/avx512");
+  Target target = without(Target::parse("x86-64/avx512"), {"amx"});
   target.features.push_back("avx512vnni");
   target.features.push_back("avx512bf16");
   std::sort(target.features.begin(), target.features.end());
@@ -180,6 +284,8 @@ TEST_CASE("the default of a large product of bytes is the instruction for it") {
   row.known = true;
   CHECK(templates_for(build(row), target)[0].name == "dot");
   const Program other = build({i8, i8, i32, 256, 256, 256});
-  const std::string first = templates_for(other, target)[0].name;
-  CHECK((first == "matmul" || first == "tiles"));
+  CHECK(templates_for(other, target)[0].name == "matmul");
+  for (const char* f : {"amx-int8", "amx-tile"}) target.features.push_back(f);
+  std::sort(target.features.begin(), target.features.end());
+  CHECK(templates_for(other, target)[0].name == "matrix_unit");
 }

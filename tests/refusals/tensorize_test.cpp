@@ -157,3 +157,61 @@ TEST_CASE("an unknown intrinsic names the nearest, and a declaration says what i
                     Contains("needs operand \"A\" once"));
   CHECK_THROWS_WITH(intrinsic_from_json("[1]"), Contains("no declaration in JSON"));
 }
+
+namespace {
+
+/// The bytes on a matrix unit: rows, lanes, steps and elements of a lane innermost.
+Schedule tiled(int64_t m, int64_t n, int64_t k,
+               const std::vector<LoopRef>& order = {"i.o", "j.o", "i.i", "j.i", "k.o", "k.i"}) {
+  const Tensor a = input("A", u8, {m, k}), b = input("B", i8, {k, n});
+  const Axis i("i", m), j("j", n), r("k", k);
+  Schedule s(make_program("bytes",
+                          {compute("C", {i, j}, sum(cast(i32, a(i, r)) * cast(i32, b(r, j)), r))}),
+             wide_target());
+  s.pack("B", {{1, 16, 0}, {0, 4, 0}, {1, 1, 16}, {0, 1, 4}});
+  s["C"].split("i", 16);
+  s["C"].split("j", 16);
+  s["C"].split("k", 4);
+  s["C"].reorder(order);
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("tensorize on tiles refuses what is no whole number of them") {
+  CHECK_NOTHROW(tiled(32, 32, 128)["C"].tensorize("i.i", "tile_u8i8_i32"));
+  refused([] { tiled(32, 32, 128)["C"].tensorize("i.i", "tile_i8i8_i32"); },
+          {"operand A of the formula is i8; the stage reads A[i, k], which is u8"});
+  refused([] { tiled(32, 32, 68)["C"].tensorize("i.i", "tile_u8i8_i32"); },
+          {"loop \"k.o\" of extent 17 must run over the steps, in tiles of 16",
+           "pad_einsum to multiples of the tile"});
+  refused([] { tiled(20, 32, 64)["C"].tensorize("i.i", "tile_u8i8_i32"); },
+          {"axis \"i\" of extent 20 is no whole number of tiles"});
+  refused([] { tiled(32, 32, 70)["C"].tensorize("i.i", "tile_u8i8_i32"); },
+          {"must run over the steps"});
+  refused(
+      [] {
+        tiled(32, 32, 64, {"i.o", "j.o", "i.i", "k.o", "j.i", "k.i"})["C"].tensorize(
+            "i.i", "tile_u8i8_i32");
+      },
+      {"loop \"k.o\" of extent 16 must run over the lanes"});
+  refused([] { tiled(32, 32, 64)["C"].tensorize("j.i", "tile_u8i8_i32"); },
+          {"the loops over rows, lanes, steps and elements of a lane must be the innermost"});
+}
+
+TEST_CASE("tensorize on tiles refuses operands that do not lie in them") {
+  Schedule s = tiled(32, 32, 64);
+  s["C"].cache_write("i.o", {.scope = Scope::reg});
+  refused([&] { s["C"].tensorize("i.i", "tile_u8i8_i32"); },
+          {"its lanes must write neighbouring elements of", "no register scope"});
+  const Tensor a = input("A", u8, {16, 64}), b = input("B", i8, {64, 16});
+  const Axis i("i", 16), j("j", 16), k("k", 64);
+  Schedule plain(
+      make_program("p", {compute("C", {i, j}, sum(cast(i32, a(i, k)) * cast(i32, b(k, j)), k))}),
+      wide_target());
+  plain.split("k", 4);
+  refused([&] { plain.tensorize("i", "tile_u8i8_i32"); },
+          {"operand B, which is B, must have the 4 elements of a lane next to each other and then "
+           "its lanes in order",
+           "pack B with a layout"});
+}

@@ -23,6 +23,12 @@ struct IntrinsicImplementation {
 ///
 ///     C[i] += i32(A[i, r]) * i32(B[i, r])      i in lanes, r in 0..4
 ///
+/// or a product of tiles: over rows, lanes, steps and what a lane combines in each step,
+///
+///     C[i, j] += i32(A[i, k, r]) * i32(B[j, k, r])      i in 16 rows, j in 16 lanes, k in 16 steps
+///
+/// which runs on whole numbers of tiles, all sums kept until the last step.
+///
 /// A target that has no implementation runs the formula itself.
 struct Intrinsic {
   std::string name;
@@ -36,6 +42,9 @@ struct IntrinsicParts {
   std::vector<Buffer> inputs;  // in the order of the formula's parameters
   Buffer output;
   int64_t group = 1;  // elements of an input that one lane combines
+  int64_t rows = 0, lanes = 0, steps = 0;  // of a tile; 0: no product of tiles
+
+  bool is_tile() const { return rows > 0; }
 };
 /// UserError where the formula or an implementation is not of the form above.
 IntrinsicParts parts_of(const Intrinsic& intrinsic);

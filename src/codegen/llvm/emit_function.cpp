@@ -152,6 +152,7 @@ void Emitter::emit_entry() {
   frame_.parallel_for = f->getArg(3);
   frame_.pool = f->getArg(4);
   emit(program_.body);
+  finish_tiles();
   builder_.CreateRet(builder_.getInt32(0));
   finish_function();
 }

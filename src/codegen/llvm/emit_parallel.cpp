@@ -127,6 +127,7 @@ llvm::Function* Emitter::emit_task(const For& n, const std::vector<Var>& vars,
   llvm::Value* end = builder_.CreateAdd(min, task->getArg(2));
   builder_.SetInsertPoint(body);
   emit_loop(n, begin, end, true);
+  finish_tiles();
   builder_.CreateRetVoid();
   finish_function();
   in_task_ = false;

@@ -46,6 +46,7 @@ void Emitter::emit_for(const For& n) {
   const auto extent = as_int(n.extent);
   if (extent && *extent <= 0) return;
   if (n.mark == LoopMark::parallel && !in_task_) return emit_parallel(n);
+  if (n.intrinsic) return emit_tiles(n);
   if (extent && (*extent == 1 || plan_.unrolled.count(&n))) return emit_unrolled(n, *extent);
   llvm::Value* begin = evaluate(n.min);
   llvm::Value* count = evaluate(n.extent);

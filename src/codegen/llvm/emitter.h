@@ -12,6 +12,8 @@
 
 namespace tenon {
 
+struct TileNest;
+
 /// An i64 as constant + sum of value * coefficient: addresses keep this form so that loop-invariant
 /// parts stand alone and constants end up in the displacement of an access.
 struct Linear {
@@ -70,6 +72,7 @@ class Emitter {
     std::unordered_map<const BufferNode*, Home> homes;
     std::unordered_map<const llvm::Value*, int> depths;
     std::vector<llvm::AllocaInst*> register_parts;
+    bool uses_tiles = false;
   };
 
   // types (emit_ops.cpp)
@@ -179,6 +182,17 @@ class Emitter {
                             llvm::StructType* context_type);
   void bind(const Var& v, llvm::Value* value);
   void unbind(const Var& v);
+
+  // products of tiles (emit_tiles.cpp)
+  struct TileOperand;
+  void emit_tiles(const For& n);
+  void emit_tile_steps(const For& n, const TileOperand& a, const TileOperand& b, int64_t row_tiles,
+                       int64_t lane_tiles, int64_t steps);
+  TileOperand tile_operand(const TileNest& nest, const BufferNode& buffer, const Expr& index);
+  void tile_call(unsigned id, int tile, const TileOperand& at, const Linear& offset,
+                 int64_t row_stride);
+  llvm::Function* tiles_on();
+  void finish_tiles();
 
   // functions (emit_function.cpp)
   llvm::Function* begin_function(const std::string& name, llvm::FunctionType* type, bool is_entry);
