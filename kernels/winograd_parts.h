@@ -30,8 +30,8 @@ struct WinogradBlocking {
   bool shared_input = false;  // all of the input is transformed first, groups run in parallel
 };
 
-/// Register tiles fill the blocks and the groups, but where a block is all of the image, a group all
-/// channels: there a rest may be left.
+/// Register tiles fill the blocks and the groups, but where a block is all of the image, a group
+/// all channels: there a rest may be left.
 bool tiles_fit(const WinogradBlocking& b, const WinogradParts& w);
 
 /// The blocking of least estimated cycles.
