@@ -192,8 +192,8 @@ void Part::first_with_rows_in_lanes() const {
   const Loop i = l[f.row_dims - 1], j = l[f.row_dims], c = l[f.row_dims + 1];
   const auto [tile, key] = steps().split(j, tiles.keys);
   steps().reorder({tile, c, key, i});
-  in_registers(tile, [&](const std::string& store) {
-    const std::vector<Loop> copy = copy_loops(s, store, tile);
+  in_registers(tile, [&, at = tile](const std::string& store) {
+    const std::vector<Loop> copy = copy_loops(s, store, at);
     finish_copy(s, store, copy, copy[copy.size() - 2]);
   });
   steps().unroll(key);
@@ -211,7 +211,8 @@ void Part::first_with_keys_in_lanes() const {
   }
   const auto [tile, lane] = steps().split(j, tiles.vectors * s.target().lanes(f.second.dtype));
   steps().reorder({tile, c, i, lane});
-  in_registers(tile, [&](const std::string& store) { finish_map_in_tile(s, store, tile); });
+  in_registers(tile,
+               [&, at = tile](const std::string& store) { finish_map_in_tile(s, store, at); });
   steps().unroll(i);
   steps().vectorize(lane, {Tail::mask});
 }
@@ -222,8 +223,8 @@ void Part::reduction_with_rows_in_lanes() const {
   const Loop i = l[f.row_dims - 1], j = l.back();
   const auto [all, row] = steps().split(i, tiles.vectors * s.target().lanes(f.second.dtype));
   steps().reorder({all, j, row});
-  in_registers(all, [&](const std::string& store) {
-    const std::vector<Loop> copy = copy_loops(s, store, all);
+  in_registers(all, [&, at = all](const std::string& store) {
+    const std::vector<Loop> copy = copy_loops(s, store, at);
     finish_copy(s, store, copy, copy[f.row_dims - 1]);
   });
   steps().vectorize(row, {Tail::mask});
