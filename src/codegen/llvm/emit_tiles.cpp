@@ -11,6 +11,14 @@ namespace {
 
 constexpr int kTiles = 8, kTileRows = 16, kTileBytes = 64;
 
+/// Seen in the module alone.
+llvm::GlobalVariable* add_global(llvm::Module& module, const char* name, llvm::Constant* start) {
+  auto* out = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(name, start->getType()));
+  out->setInitializer(start);
+  out->setLinkage(llvm::GlobalValue::InternalLinkage);
+  return out;
+}
+
 /// Palette 1, every tile 16 rows of 64 bytes (Intel SDM vol. 1, 18.3).
 llvm::Constant* tile_config(llvm::Module& module) {
   constexpr const char* kName = "tenon_tile_config";
@@ -21,8 +29,8 @@ llvm::Constant* tile_config(llvm::Module& module) {
     bytes[48 + t] = kTileRows;
   }
   llvm::Constant* data = llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef(bytes));
-  auto* config = new llvm::GlobalVariable(module, data->getType(), true,
-                                          llvm::GlobalValue::InternalLinkage, data, kName);
+  llvm::GlobalVariable* config = add_global(module, kName, data);
+  config->setConstant(true);
   config->setAlignment(llvm::Align(64));
   return config;
 }
@@ -47,9 +55,7 @@ llvm::Function* Emitter::tiles_on() {
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, kName, module_);
   f->addFnAttr("target-features", feature_text(target_));
   f->addFnAttr(llvm::Attribute::NoInline);
-  auto* asked = new llvm::GlobalVariable(module_, builder_.getInt8Ty(), false,
-                                         llvm::GlobalValue::InternalLinkage, builder_.getInt8(0),
-                                         "tenon_tiles_asked");
+  llvm::GlobalVariable* asked = add_global(module_, "tenon_tiles_asked", builder_.getInt8(0));
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(context_, "entry", f);
   llvm::BasicBlock* ask = llvm::BasicBlock::Create(context_, "ask", f);
   llvm::BasicBlock* ready = llvm::BasicBlock::Create(context_, "ready", f);
