@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cost.h"
 #include "kernels/fused_products.h"
 #include "kernels/nests.h"
 #include "kernels/register_sum.h"
@@ -13,7 +14,7 @@ namespace {
 FusedTiles choose(const FusedProducts& f, const Target& target, Knobs& knobs) {
   const FusedTiles best = best_tiles(f, target);
   const int64_t lanes = target.lanes(f.second.dtype), rows = f.second.rows->extent;
-  const auto vectors_of = [&](int64_t extent) { return (extent + lanes - 1) / lanes; };
+  const auto vectors_of = [&](int64_t extent) { return ceil_div(extent, lanes); };
   FusedTiles t;
   t.rows_in_lanes = knobs.flag("rows_in_lanes", best.rows_in_lanes);
   t.vectors = knobs.pick(

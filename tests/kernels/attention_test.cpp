@@ -40,6 +40,14 @@ void check_levels(const Program& program, const std::vector<RefArray>& inputs,
   }
 }
 
+void check_attention(const Words& words) {
+  INFO(text({"attention", words}));
+  const KernelEntry& entry = find_kernel("attention");
+  const KernelArgs args = parse_kernel_args(entry, words);
+  const auto inputs = random_inputs(make_program("p", entry.build(args)), 7);
+  check_levels(attention_of(words), inputs, entry.reference(args, inputs), 1e-5);
+}
+
 }  // namespace
 
 TEST_CASE("attention over odd shapes, with masks, on every level of target") {
@@ -60,13 +68,7 @@ TEST_CASE("attention over odd shapes, with masks, on every level of target") {
                              fmt::format("mask={}", mask),
                              fmt::format("keys={}", keys)};
         if (std::string(mask) == "causal" && q > kv) continue;  // rows that see no key
-        INFO(text({"attention", words}));
-        const KernelEntry& entry = find_kernel("attention");
-        const Program program = attention_of(words);
-        const auto inputs =
-            random_inputs(make_program("p", entry.build(parse_kernel_args(entry, words))), 7);
-        check_levels(program, inputs, entry.reference(parse_kernel_args(entry, words), inputs),
-                     1e-5);
+        check_attention(words);
       }
 }
 
@@ -87,12 +89,7 @@ TEST_CASE("online softmax over tiles of keys, whole or not, on every level of ta
                              fmt::format("mask={}", mask),
                              fmt::format("keys={}", keys)};
         if (std::string(mask) == "causal" && q > kv) continue;  // rows that see no key
-        INFO(text({"attention", words}));
-        const KernelEntry& entry = find_kernel("attention");
-        const KernelArgs args = parse_kernel_args(entry, words);
-        const Program program = attention_of(words);
-        const auto inputs = random_inputs(make_program("p", entry.build(args)), 7);
-        check_levels(program, inputs, entry.reference(args, inputs), 1e-5);
+        check_attention(words);
       }
 }
 
