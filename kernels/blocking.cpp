@@ -20,6 +20,8 @@ constexpr double kNoticeBytes = 512;
 /// Pages that may be open at once before translations fall out of the first TLB.
 constexpr double kOpenPages = 64;
 constexpr double kPage = 4096;
+/// Cycles to go on to a page whose translation has fallen out of the first TLB.
+constexpr double kTurnCycles = 1;
 
 struct Sizes {
   double batch = 1;
@@ -68,10 +70,11 @@ double step_cycles(double rows, double vectors, const Stream& x) {
   return std::max({fma, loads, vectors * x.cycles, 4.0}) + 0.2 * loads;
 }
 
-/// Start and end of a tile: the accumulators come from and go to memory, and the loop's last branch
-/// is mispredicted.
-double end_cycles(double accumulators, bool partial) {
-  return accumulators * (partial ? 1.5 : 1.0) + 20;
+/// Start and end of a tile: the accumulators come from and go to memory, sums of a part of k from
+/// and to the second cache where the first does not hold them, and the loop's last branch is
+/// mispredicted.
+double end_cycles(double accumulators, bool partial, bool far) {
+  return accumulators * (!partial ? 1.0 : far ? 3.0 : 1.5) + 20;
 }
 
 Stream stream_of_x(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
@@ -91,25 +94,28 @@ Stream stream_of_x(const Sizes& s, const Blocking& b, const Cut& c, const Target
 double compute_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
                       bool in_panels) {
   const Stream x = stream_of_x(s, b, c, target, in_panels);
+  const int64_t sums = c.piece * std::min(s.n, c.panels * c.width) * s.bytes;
+  const bool partial = c.k_blocks > 1, far = sums > target.l1d_bytes / 4;
   double total = 0;
   each_tile(s.m, b.tile.rows, [&](double row_tiles, int64_t rows) {
     each_tile(s.n, c.width, [&](double tiles, int64_t width) {
       const double r = static_cast<double>(rows), v = static_cast<double>(ceil_div(width, s.lanes));
       const double steps = static_cast<double>(s.k) * step_cycles(r, v, x);
       total += row_tiles * tiles *
-               (steps + static_cast<double>(c.k_blocks) * end_cycles(r * v, c.k_blocks > 1));
+               (steps + static_cast<double>(c.k_blocks) * end_cycles(r * v, partial, far));
     });
   });
   return s.batch * total;
 }
 
-/// A block of X too large for the second cache comes from beyond it again for each row of tiles.
+/// A block of X that fills the second cache comes in part from beyond it again for each row of
+/// tiles.
 double reread_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2) {
   const double block = static_cast<double>(c.k_block * s.bytes) *
                        static_cast<double>(std::min(s.n, c.panels * c.width));
-  if (block <= 1.2 * l2) return 0;
+  const double missing = std::clamp(block / l2 - 1.05, 0.0, 1.0);
   const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
-  return static_cast<double>(b.row_pieces) * (passes - 1) *
+  return missing * static_cast<double>(b.row_pieces) * (passes - 1) *
          static_cast<double>(s.k * s.n * s.bytes) / kFarBytes;
 }
 
@@ -119,16 +125,29 @@ double notice(const Sizes& s, const Cut& c) {
   return piece < s.n ? 1 + kNoticeBytes / static_cast<double>(piece * s.bytes) : 1;
 }
 
+/// The part of X that one core reads again at the next call, in bytes.
+double share_of_core(const Sizes& s, const Blocking& b, const Cut& c, const Target& target) {
+  const double x = static_cast<double>(s.k * s.n * s.bytes);
+  if (b.row_pieces > 1 || s.batch > 1) return x;
+  return x * static_cast<double>(ceil_div(c.blocks, target.cores)) / static_cast<double>(c.blocks);
+}
+
 /// X read in place for the first time, slower where more rows are open than there are translations,
-/// and much slower each time where they fall out.
-double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2) {
+/// and much slower each time where they fall out. What one core reads may be in its second cache
+/// still.
+double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Target& target) {
   const double x = static_cast<double>(s.k * s.n * s.bytes);
   const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
   const double row_bytes = static_cast<double>(s.n * s.bytes);
   const double pages = static_cast<double>(c.k_block) * std::min(1.0, row_bytes / kPage);
   const double far = pages <= kOpenPages / 2 ? kFarBytes : kMissBytes;
-  double cycles = x <= l2 ? 0 : x / far * notice(s, c);
-  if (pages > kOpenPages && x > l2 / 2) cycles += passes * x / 64 * 10;
+  const double l2 = static_cast<double>(target.l2_bytes);
+  const double turns =
+      passes * static_cast<double>(c.tiles * s.k) * std::min(1.0, row_bytes / kPage);
+  if (share_of_core(s, b, c, target) <= 0.6 * l2)
+    return pages > kOpenPages ? turns * kTurnCycles * static_cast<double>(b.row_pieces) : 0;
+  double cycles = x / far * notice(s, c);
+  if (pages > kOpenPages && x > l2 / 4) cycles += passes * x / 64 * 10;
   return static_cast<double>(b.row_pieces) * cycles;
 }
 
@@ -174,7 +193,7 @@ double traffic_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2
 std::vector<int64_t> k_blocks(int64_t k) {
   std::vector<int64_t> out = {0};
   for (int64_t most : {16, 32, 64, 128, 256, 512, 1024})
-    if (k >= most + most / 2) out.push_back(ceil_div(k, ceil_div(k, most)));
+    if (k >= most + most / 2) out.push_back(ceil_div(ceil_div(k, ceil_div(k, most)), 4) * 4);
   return out;
 }
 
@@ -200,7 +219,7 @@ std::vector<int64_t> panel_counts(const Sizes& s, const RegisterTile& tile, int6
 /// The few tiles that do most for one step and waste least on the rests.
 std::vector<RegisterTile> good_tiles(const Sizes& s, const Target& target, bool in_panels) {
   std::vector<std::pair<double, RegisterTile>> all;
-  const int64_t width = ceil_div(s.n, s.lanes), most_rows = 14;
+  const int64_t width = ceil_div(s.n, s.lanes), most_rows = 16;
   for (int64_t rows = 1; rows <= std::min(s.m, most_rows); ++rows)
     for (int64_t vectors = 1; vectors <= std::min<int64_t>(width, 8); ++vectors) {
       const Blocking b{{rows, 1, vectors}};
@@ -258,7 +277,7 @@ double blocked_cycles(const Contraction& c, const Blocking& b, const Target& tar
   double total = compute_cycles(s, b, parts, target, ahead || b.packed);
   total += s.batch * (ahead      ? ahead_cycles(s, b, parts)
                       : b.packed ? packing_cycles(c, s, b, parts)
-                                 : unpacked_cycles(s, b, parts, l2));
+                                 : unpacked_cycles(s, b, parts, target));
   total += s.batch * traffic_cycles(s, b, parts, l2);
   if (!b.panels_outside) total += s.batch * reread_cycles(s, b, parts, l2);
   const double pieces = s.batch * static_cast<double>(b.row_pieces * parts.blocks);

@@ -9,10 +9,10 @@ namespace tenon {
 
 /// Bytes a cycle from beyond the second cache where lines are read in order, from the second cache
 /// in order, and from it in pieces of rows, which no prefetcher foresees.
-constexpr double kFarBytes = 7, kNearBytes = 24, kPieceBytes = 14;
+constexpr double kFarBytes = 7, kNearBytes = 30, kPieceBytes = 24;
 /// From beyond the second cache where the prefetchers follow none of the many rows, and from the
 /// second cache where all rows fall into the same sets of the first.
-constexpr double kMissBytes = 4.5, kConflictBytes = 9;
+constexpr double kMissBytes = 4.5, kConflictBytes = 20;
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

@@ -12,8 +12,9 @@
 namespace tenon {
 namespace {
 
-/// Steps between two lines of the next panel that are asked for.
-constexpr int64_t kFetchSteps = 4;
+/// Steps that are written out: the processor fetches ahead by the distance of one load's addresses,
+/// so a panel from the second cache arrives in time only where each load passes over several steps.
+constexpr int64_t kSteps = 4;
 
 Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& knobs) {
   const Blocking best = best_blocking(c, target, ahead);
@@ -68,11 +69,12 @@ std::string pack_block(Schedule& s, const Contraction& c, const std::optional<Do
   return copy;
 }
 
-/// Asks for the next panel of X little by little while the rows pass over this one.
-void fetch_next_panel(Schedule& s, const Contraction& c, const BlockedLoops& l) {
-  const auto [o, i] = s[c.stage].split(l.k, kFetchSteps);
+/// for k   ->   for k.o: for k.i in 0..steps unroll; gives k.o.
+Loop write_out_steps(Schedule& s, const Contraction& c, const Loop& k, int64_t steps) {
+  if (steps == 1) return k;
+  const auto [o, i] = s[c.stage].split(k, steps);
   s[c.stage].unroll(i);
-  s.try_apply(Prefetch{c.stage, c.x_buffer, l.panel.name, 1, o.name});
+  return o;
 }
 
 /// A copy of W whose neighbours run along the reduction.
@@ -96,6 +98,8 @@ void product_template(Schedule& s, Knobs& knobs, bool in_dots) {
   const int64_t group = dots ? dots->group : 1;
   const Blocking b = choose(in_groups(*c, group), s.target(), ahead, knobs);
   const int64_t width = b.tile.vectors * s.target().lanes(c->dtype);
+  const int64_t most = c->reduce[0].extent / group / 2, few = most >= kSteps ? kSteps : 1;
+  const int64_t steps = knobs.pick("steps", ladder(most, {1, 2, 4, 8}, few), few);
 
   if (ahead) s.pack(c->x_buffer, panel_layout(*c, dots, width), {PackWhen::ahead});
   const BlockedLoops l = block_loops(s, *c, b, {s.target().lanes(c->dtype), group});
@@ -115,7 +119,9 @@ void product_template(Schedule& s, Knobs& knobs, bool in_dots) {
   }
   if (b.packed) done.push_back(pack_block(s, *c, dots, l, width));
   if (dots && !dots->w_in_order) done.push_back(turn_rows(s, *c, *dots));
-  if (b.panels_outside) fetch_next_panel(s, *c, l);
+  const Loop k = write_out_steps(s, *c, l.k, steps);
+  // The next panel of X is asked for little by little while the rows pass over this one.
+  if (b.panels_outside) s.try_apply(Prefetch{anchor, c->x_buffer, l.panel.name, 1, k.name});
   if (c->rows) s[anchor].unroll(l.rows);
   if (dots)
     s[anchor].tensorize(l.vector, dots->intrinsic);
