@@ -1,0 +1,82 @@
+"""How near default schedules are to tuned ones: tunes each case of shapes.json for a while, then
+measures both in turns (`tenon tune`, `tenon bench`); prints time of the tuned over the default.
+
+    python3 tests/perf/tuned.py --time 10 --every 3 --threads 1
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import cases
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def words(c):
+    """The case as an operator of `tenon kernels`; nothing where it is not one operator."""
+    pick = lambda *names: [f"{n}={c[n]}" for n in names]
+    if c["op"] == "matmul" and not c["epilogue"] and "batch" not in c:
+        return ["matmul", *pick("m", "n", "k")]
+    if c["op"] == "conv2d" and not c["epilogue"]:
+        if c["algorithm"]:
+            return ["conv2d_winograd", *pick("c_in", "h", "w", "c_out")]
+        plain = ["input=plain"] if c["c_in"] < 16 else []
+        return ["conv2d_blocked", *pick("c_in", "h", "w", "c_out", "k", "stride", "pad", "groups"), *plain]
+    if c["op"] == "pool":
+        return ["pool", "op=" + c["function"], "block=16", *pick("c", "h", "w", "k", "stride", "pad")]
+    if c["op"] == "elementwise" and c["computes"] != "add_relu":
+        return ["elementwise", "op=" + c["computes"], *pick("n")]
+    shaped = {"reduce": ["shape=" + c.get("shape_word", ""), "axis=" + c.get("axis_word", "")],
+              "transpose": ["shape=" + c.get("shape_word", "")]}
+    if c["op"] in shaped:
+        return [c["op"], *shaped[c["op"]]]
+    dims = {"softmax": ("rows", "columns"), "layer_norm": ("rows", "columns"),
+            "attention": ("heads", "q", "kv", "d"), "matmul": ("batch", "m", "n", "k")}
+    name = "batch_matmul" if c["op"] == "matmul" else c["op"]
+    return [name, *pick(*dims[c["op"]])] if c["op"] in dims and not c.get("epilogue") else None
+
+
+def tuned_over_default(tenon, subject, threads, seconds, log):
+    """Median time of the tuned schedule over that of the default one; None: nothing faster found."""
+    common = ["--threads", str(threads), "--log", log, "--quiet"]
+    subprocess.run([tenon, "tune", *subject, "--time", f"{seconds}s", *common], check=True,
+                   stdout=subprocess.DEVNULL)
+    out = subprocess.run([tenon, "bench", *subject, *common, "--json"], check=True,
+                         capture_output=True, text=True).stdout
+    times = {r["schedule"]: r["median_us"] for r in map(json.loads, out.splitlines())
+             if "schedule" in r}
+    tuned = [t for name, t in times.items() if name not in ("default", "unscheduled")]
+    return tuned[0] / times["default"] if tuned else None
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    p.add_argument("--time", type=float, default=10, help="seconds of tuning a case (default 10)")
+    p.add_argument("--every", type=int, default=1, help="only every so many cases of a row")
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--rows", default=",".join(r for r in cases.ROWS if "fused" not in r))
+    p.add_argument("--tenon", default=os.path.join(HERE, "../../build/bin/tenon"))
+    o = p.parse_args()
+    shapes = json.load(open(os.path.join(HERE, "shapes.json")))
+    for row in o.rows.split(","):
+        shares = []
+        named = [(c, words(c)) for c in cases.ROWS[row](shapes)]
+        for c, subject in [n for n in named if n[1]][::o.every]:
+            with tempfile.TemporaryDirectory() as folder:
+                ratio = tuned_over_default(o.tenon, subject, o.threads, o.time,
+                                           os.path.join(folder, "log.jsonl"))
+            shares.append(min(ratio or 1, 1))
+            print(f"{row:13} {c['shape']:32} {o.threads}t: the default reaches "
+                  f"{100 * shares[-1]:.0f}% of the tuned", flush=True)
+        if shares:
+            mean = math.exp(statistics.fmean(map(math.log, shares)))
+            print(f"{row:13} {len(shares)} cases: geomean {100 * mean:.0f}%, least {100 * min(shares):.0f}%")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
