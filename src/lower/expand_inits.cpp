@@ -46,6 +46,7 @@ Stmt init_nest(const StagePath& path, size_t first) {
     for (const std::string_view mark : {"prefetch", "double_buffer"})
       for (const std::string& b : noted_buffers(copy.notes, mark))
         copy.notes.erase(fmt::format("{}({})", mark, b));
+    copy.notes.erase(std::string(kStreamNote));  // the update reads what the nest stores
     copy.var = Var(copy.var.name());
     fresh[path.loops[k]->var] = copy.var;
     loops.push_back(std::move(copy));

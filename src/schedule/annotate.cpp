@@ -27,19 +27,21 @@ Program Annotate::apply(const Program& program, const Target&) const {
   const StagePath path = find_stage(program, stage);
   const size_t at = find_loop(path, loop);
   const std::string mark = full_name(path, at);
-  if (key == kNoPartitionNote && value != 1)
+  const bool known = key == kNoPartitionNote || key == kStreamNote;
+  if (known && value != 1)
     refuse(Rule::annotate_value,
            fmt::format("the value of \"{}\" is {}; it is 1 or the note is not there", key, value),
            {}, mark);
-  if (key != kNoPartitionNote && !is_free(key))
-    refuse(Rule::annotate_key,
-           fmt::format("\"{}\" is no key that lowering knows (\"{}\"), and a free one is "
-                       "\"{}\" and up to {} letters, digits, '.', '_' and '-'",
-                       shorten(key), kNoPartitionNote, kFree, kLongestKey - kFree.size()),
-           fmt::format("\"{}NAME\" for a note of your own; partition, prefetch and double_buffer "
-                       "are steps",
-                       kFree),
-           mark);
+  if (!known && !is_free(key))
+    refuse(
+        Rule::annotate_key,
+        fmt::format("\"{}\" is no key that lowering knows (\"{}\", \"{}\"), and a free one "
+                    "is \"{}\" and up to {} letters, digits, '.', '_' and '-'",
+                    shorten(key), kNoPartitionNote, kStreamNote, kFree, kLongestKey - kFree.size()),
+        fmt::format("\"{}NAME\" for a note of your own; partition, prefetch and double_buffer "
+                    "are steps",
+                    kFree),
+        mark);
   return with_note(program, path.loops[at]->var, key, value);
 }
 

@@ -247,7 +247,10 @@ Primitive prefetch(StepDraw& d) {
 }
 
 Primitive annotate(StepDraw& d) {
-  return Annotate{d.stage(), d.loop(), d.choices.chance(0.7) ? "no_partition" : "user.n", 1};
+  const char* key = d.choices.chance(0.1)   ? "user.n"
+                    : d.choices.chance(0.5) ? "stream"
+                                            : "no_partition";
+  return Annotate{d.stage(), d.loop(), key, 1};
 }
 
 /// A loop of a reduction.

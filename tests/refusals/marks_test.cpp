@@ -207,10 +207,12 @@ TEST_CASE("double_buffer of a tree that fills late, not at all, or two buffers a
 
 TEST_CASE("annotate") {
   Schedule s = matmul();
-  refused([&] { s.annotate("i", "partition", 1); },
-          {"\"partition\" is no key that lowering knows (\"no_partition\")", "user.NAME"});
+  refused(
+      [&] { s.annotate("i", "partition", 1); },
+      {"\"partition\" is no key that lowering knows (\"no_partition\", \"stream\")", "user.NAME"});
   refused([&] { s.annotate("i", "user.", 1); }, {"\"user.\" is no key"});
   refused([&] { s.annotate("i", "user.a b", 1); }, {"up to 59 letters"});
+  refused([&] { s.annotate("i", "stream", 0); }, {"the value of \"stream\" is 0"});
   refused([&] { s.annotate("i", "no_partition", 2); }, {"the value of \"no_partition\" is 2"});
   s.annotate("i", "user.x", 1);
   refused([&] { s.split("i", 2); }, {"loop \"i\" is marked user.x=1; marks come after the splits"});

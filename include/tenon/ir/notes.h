@@ -9,6 +9,7 @@ namespace tenon {
 // The keys of For::notes. They change no meaning; lowering carries out those it knows:
 //   partition          cut the loop where conditions of selects change, too
 //   no_partition       never cut it
+//   stream             vectors of outputs that the loop writes and does not read bypass the caches
 //   prefetch(B)        the number of iterations ahead of which B is fetched
 //   prefetch_part(B)   on a loop inside that one: each of its iterations asks for a part of the
 //   lines double_buffer(T)   T has two copies; the next iteration's is filled before this one's
@@ -17,6 +18,7 @@ namespace tenon {
 
 inline constexpr std::string_view kPartitionNote = "partition";
 inline constexpr std::string_view kNoPartitionNote = "no_partition";
+inline constexpr std::string_view kStreamNote = "stream";
 
 inline std::string prefetch_note(const std::string& buffer) { return "prefetch(" + buffer + ")"; }
 inline std::string prefetch_part_note(const std::string& buffer) {

@@ -90,8 +90,10 @@ struct Annotate {
   static constexpr std::string_view kRule =
       "A key that starts with \"user.\" is a free note: letters, digits, '.', '_' and '-', at most "
       "64; it means nothing to Tenon and stays with the loop. Of the others lowering knows "
-      "\"no_partition\" (value 1): the loop is never cut for guards. A key given again takes the "
-      "new value.";
+      "\"no_partition\" (value 1): the loop is never cut for guards; and \"stream\" (value 1): "
+      "outputs that the loop writes and does not read go to memory past the caches, in whole "
+      "vectors, where these are aligned. That is for a CPU, and for a loop that stays one: not "
+      "vectorized nor unrolled. A key given again takes the new value.";
   static constexpr std::string_view kBefore = "for x in 0..n: S(x)";
   static constexpr std::string_view kAfter = "for x in 0..n  user.group=3: S(x)";
   static constexpr auto fields() {

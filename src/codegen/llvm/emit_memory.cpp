@@ -272,6 +272,8 @@ void Emitter::store_vector(const BufferNode& b, const Expr& index, llvm::Value* 
       store = builder_.CreateMaskedStore(value, place, align, mask);
     else
       store = builder_.CreateAlignedStore(value, place, align);
+    if (auto* whole = llvm::dyn_cast<llvm::StoreInst>(store))
+      stream_store(whole, b, form->base, lanes);
   } else if (interleaves(constant_stride(form), byte_size(b.dtype), lanes)) {
     return store_interleaved(b, form->base, *constant_stride(form), value, mask);
   } else {  // in lane order where lanes meet

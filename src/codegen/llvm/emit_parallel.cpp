@@ -126,7 +126,8 @@ llvm::Function* Emitter::emit_task(const For& n, const std::vector<Var>& vars,
   llvm::Value* begin = builder_.CreateAdd(min, task->getArg(1));
   llvm::Value* end = builder_.CreateAdd(min, task->getArg(2));
   builder_.SetInsertPoint(body);
-  emit_loop(n, begin, end, true);
+  emit_noted_loop(n, begin, end, true);
+  emit_stream_fence();  // of a loop round this one
   finish_tiles();
   builder_.CreateRetVoid();
   finish_function();

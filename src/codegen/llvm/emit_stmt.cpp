@@ -50,7 +50,7 @@ void Emitter::emit_for(const For& n) {
   if (extent && (*extent == 1 || plan_.unrolled.count(&n))) return emit_unrolled(n, *extent);
   llvm::Value* begin = evaluate(n.min);
   llvm::Value* count = evaluate(n.extent);
-  emit_loop(n, begin, builder_.CreateAdd(begin, count), !extent);
+  emit_noted_loop(n, begin, builder_.CreateAdd(begin, count), !extent);
 }
 
 /// Iteration i of a loop that is expanded.

@@ -164,6 +164,12 @@ class Emitter {
   void emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
   void emit_if(const If& n);
 
+  // stores past the caches (emit_stream.cpp)
+  std::set<const BufferNode*> streamed_buffers(const For& n) const;
+  void emit_noted_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
+  void emit_stream_fence();
+  void stream_store(llvm::StoreInst* store, const BufferNode& b, const Linear& at, int lanes);
+
   // rows transposed in registers in place of gathers (emit_transpose.cpp)
   struct Transposed;
   bool emit_transposed(const For& n, int64_t extent);
@@ -216,6 +222,8 @@ class Emitter {
   Frame frame_;
   bool in_task_ = false;
   int tasks_ = 0;
+  std::set<const BufferNode*> streamed_;  // stored past the caches here; asked for membership only
+  int streaming_stores_ = 0;
   llvm::Value* predicate_ =
       nullptr;  // where the value being computed will be used; null: everywhere
   std::vector<std::unordered_map<const ExprNode*, llvm::Value*>> memo_{1};
