@@ -14,6 +14,10 @@ constexpr double kFarBytes = 7, kNearBytes = 30, kPieceBytes = 24;
 /// second cache where all rows fall into the same sets of the first.
 constexpr double kMissBytes = 4.5, kConflictBytes = 20;
 
+/// How far ahead lines are asked for that are read in order, or about in order: some 16 are on
+/// their way at a time.
+constexpr int64_t kAheadBytes = 1024;
+
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Calls f(count, tile) for the full tiles and the rest of an extent.

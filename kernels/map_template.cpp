@@ -97,6 +97,7 @@ void map_template(Schedule& s, Knobs& knobs) {
       knobs.pick("vectors", {1, 2, 4, 8}, standard_vectors(s.program(), s.target()));
   const int64_t block = knobs.pick("block", {8, 16, 32, 64}, 32);
   const bool peeled = knobs.flag("peel", chooses_by_place(s.program()));
+  const bool streams = knobs.flag("stream", exceeds_caches(s.program(), s.target()));
   const std::vector<std::string> all = s.stages();
   for (const std::string& stage : all)
     if (stage != all.back()) s.try_apply(ComputeInline{stage});
@@ -107,6 +108,7 @@ void map_template(Schedule& s, Knobs& knobs) {
     else
       schedule_root_map(s, stage, vectors);
   if (peeled) peel(s, all.back());
+  if (streams) stream_output(s, all.back());
 }
 
 }  // namespace tenon

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "kernels/cost.h"
+
 namespace tenon {
 namespace {
 
@@ -38,6 +40,13 @@ std::vector<Loop> spatial_loops(const StagePath& path) {
 
 int64_t lanes_of(const Schedule& s, const std::string& stage) {
   return s.target().lanes(path_of(s, stage).stage->outputs[0]->dtype);
+}
+
+/// 0 where an extent is not a constant.
+int64_t bytes_of(const BufferNode& b) {
+  int64_t bytes = byte_size(b.dtype);
+  for (const Expr& extent : b.shape) bytes *= as_int(extent).value_or(0);
+  return bytes;
 }
 
 }  // namespace
@@ -113,6 +122,38 @@ void schedule_root_map(Schedule& s, const std::string& stage, int64_t vectors) {
   }
   fuse_and_parallel(s, stage, loops);
   s.try_apply(Vectorize{stage, last.name, Tail::mask});
+}
+
+std::vector<Buffer> far_inputs(const Schedule& s, const Loop& loop) {
+  int64_t cores = 1;
+  for (const For* l : path_of(s, loop.stage).loops)
+    if (l->mark == LoopMark::parallel) cores = s.target().cores;
+  std::vector<Buffer> far;
+  for (const Param& p : s.program().params)
+    if (p.role == ParamRole::input && bytes_of(*p.buffer) > cores * s.target().l2_bytes)
+      far.push_back(p.buffer);
+  return far;
+}
+
+void fetch_ahead(Schedule& s, const std::string& stage) {
+  const std::vector<Loop> loops = s[stage].loops();
+  if (loops.size() < 2) return;
+  const Loop& over = loops[loops.size() - 2];
+  for (const Buffer& x : far_inputs(s, over)) {
+    const int64_t step = loop_extent(s, loops.back()) * byte_size(x->dtype);
+    s.try_apply(Prefetch{stage, x->name, over.name, ceil_div(kAheadBytes, step), ""});
+  }
+}
+
+bool exceeds_caches(const Program& program, const Target& target) {
+  int64_t bytes = 0;
+  for (const Param& p : program.params) bytes += bytes_of(*p.buffer);
+  return bytes > std::max(target.l3_bytes, target.cores * target.l2_bytes);
+}
+
+void stream_output(Schedule& s, const std::string& stage) {
+  const std::vector<Loop> loops = s[stage].loops();
+  if (loops.size() > 1) s[stage].annotate(loops.front(), "stream", 1);
 }
 
 void schedule_rest(Schedule& s, const std::vector<std::string>& done) {

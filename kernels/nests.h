@@ -35,6 +35,23 @@ void finish_map_in_loop(Schedule& s, const std::string& stage, const Loop& loop)
 /// `vectors`: how many vectors one iteration of the innermost loop computes.
 void schedule_root_map(Schedule& s, const std::string& stage, int64_t vectors);
 
+/// Inputs of more bytes than the second caches of the cores that run `loop` hold: they come from
+/// beyond. None of symbolic size.
+std::vector<Buffer> far_inputs(const Schedule& s, const Loop& loop);
+
+/// Asks for what the stage reads of far inputs some lines before its innermost loop round vectors
+/// gets there: across the ends of pages and of rows, where the processor's own prefetchers start
+/// anew.
+///   for k: for l vectorize: P(l) += x(k, l)   ->   for k prefetch(x)=4: ..
+void fetch_ahead(Schedule& s, const std::string& stage);
+
+/// Whether all arrays of the program together exceed the last cache: what it stores first has left
+/// every cache before another program can read it.
+bool exceeds_caches(const Program& program, const Target& target);
+
+/// What the stage stores in vectors goes to memory past the caches.
+void stream_output(Schedule& s, const std::string& stage);
+
 /// Every stage that still stands alone at the root in its first shape, other than those named: maps
 /// as above, reductions by their outer loops.
 void schedule_rest(Schedule& s, const std::vector<std::string>& done);

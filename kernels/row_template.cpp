@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/cost.h"
 #include "kernels/nests.h"
 #include "kernels/templates.h"
 
@@ -149,15 +150,35 @@ std::vector<std::string> vectorize_lanes(Schedule& s, const std::string& stage, 
   return {stage, store};
 }
 
+/// Rows that come from beyond the second cache: the next one is asked for while the last pass over
+/// this one runs, whose own numbers are near by then.
+///   for i: .. for j: y(i,j)   ->   for i prefetch(x)=1: .. for j prefetch_part(x)=1: y(i,j)
+void fetch_next_row(Schedule& s, const std::string& last, const Loop& row, int64_t rows) {
+  const std::vector<Loop> below = loops_below(s, last, row);
+  for (const Buffer& x : far_inputs(s, row)) {
+    int64_t bytes = byte_size(x->dtype);
+    for (const Expr& extent : x->shape) bytes *= as_int(extent).value_or(0);
+    const int64_t each = std::max<int64_t>(1, bytes / std::max<int64_t>(1, rows));
+    if (4 * each > s.target().l2_bytes) continue;
+    if (below.size() > 1)
+      s.try_apply(Prefetch{last, x->name, row.name, 1, below[below.size() - 2].name});
+    else
+      s.try_apply(Prefetch{last, x->name, row.name, ceil_div(kAheadBytes, each), ""});
+  }
+}
+
 }  // namespace
 
 /// max(i), e(i,j), sum(i), y(i,j)   ->   for i parallel: max; e in vectors; sum; y in vectors
 void row_template(Schedule& s, Knobs& knobs) {
   const bool lanes = knobs.flag("lanes", true);
+  const bool streams = knobs.flag("stream", exceeds_caches(s.program(), s.target()));
   const std::vector<std::string> stages = s.stages();
   const std::set<std::string> reductions = reduction_names(s.program());
   const std::string last = stages.back();
   const RowLoops r = row_loops(s.program());
+  int64_t rows = 1;
+  for (const Loop& l : r.rows) rows *= loop_extent(s, l);
   if (r.rows.empty()) {
     std::vector<std::string> done;
     for (const std::string& stage : stages)
@@ -166,6 +187,7 @@ void row_template(Schedule& s, Knobs& knobs) {
     schedule_rest(s, done);
     if (lanes)
       for (const std::string& stage : reductions) combine_lanes(s, stage);
+    for (const std::string& stage : reductions) fetch_ahead(s, stage);
     return;
   }
   if (r.rows.size() > 1 || !r.within.empty()) {
@@ -196,6 +218,11 @@ void row_template(Schedule& s, Knobs& knobs) {
   schedule_rest(s, done);
   if (lanes)
     for (const std::string& stage : reductions) combine_lanes(s, stage);
+  if (!reductions.count(last))
+    fetch_next_row(s, last, row, rows);
+  else
+    for (const std::string& stage : reductions) fetch_ahead(s, stage);
+  if (streams) stream_output(s, last);
 }
 
 }  // namespace tenon

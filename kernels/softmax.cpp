@@ -61,7 +61,9 @@ Tensor softmax(const Tensor& x, int64_t axis, const std::string& name) {
       compute(name + ".exp", r.out, exp(as_type(r.acc, x.at(r.at)) - top.at(r.rest_at)));
   const Tensor total =
       r.combine(".sum", sum_combiner(r.acc), [&](const Expr& k) { return e.at(r.along(k)); });
-  return compute(name, r.out, as_type(x.dtype(), e.at(r.at) / total.at(r.rest_at)));
+  // At least one exponential is 1: no total is so small or so large that its inverse is lost.
+  const Tensor inverse = compute(name + ".inverse", r.rest, imm(1, r.acc) / total.at(r.rest_at));
+  return compute(name, r.out, as_type(x.dtype(), e.at(r.at) * inverse.at(r.rest_at)));
 }
 
 Tensor log_softmax(const Tensor& x, int64_t axis, const std::string& name) {
