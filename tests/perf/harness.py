@@ -18,6 +18,9 @@ QUICK = {"rows": "matmul", "shapes": "1024x1024x1024", "peers": "mkl,onednn", "r
 LONG_US = 20_000  # calls beyond: one a turn, and seldom cold
 OMP_MOST_US, OMP_MOST_FLOPS = 300, 2e8  # beyond, what a call of the newer oneDNN costs counts no more
 COLD_BYTES = 64 << 20
+RACE = 6  # rounds after which a peer that is far behind another leaves the race
+SELDOM = 3  # cold calls and the machine's limits: once in so many rounds
+SHORT_TURN_US = 1000
 
 
 def options():
@@ -189,8 +192,14 @@ class Harness:
                 good.append(v)
         return good
 
+    def turn_us(self, v):
+        """Short calls have samples enough in a shorter turn."""
+        if v["server"] == "limits":
+            return self.o.us / 2
+        return min(self.o.us, max(SHORT_TURN_US, 20 * v["us"]))
+
     def cold_calls(self, c, v, r):
-        if self.o.no_cold or v["server"] == "limits":
+        if self.o.no_cold or v["server"] == "limits" or r % SELDOM:
             return 0
         if v["us"] > LONG_US or c["read_bytes"] + c["write_bytes"] > COLD_BYTES:
             return int(r % 6 == 0 and v["us"] < 10 * LONG_US)
@@ -199,13 +208,19 @@ class Harness:
     def measure(self, c, threads, variants):
         rounds = {v["name"]: [] for v in variants}
         shuffle = random.Random(7)
+        ours = {a for v in variants if v["server"] == "tenon" for a in v["classes"]}
+        rivals = [v for v in variants if v["server"] not in ("tenon", "limits")]
+        out = []
         for r in range(self.o.rounds):
-            order = list(variants)
+            if r == RACE:
+                out = [v for v in rivals if report.out_of_the_race(v, rivals, ours, rounds)]
+            order = [v for v in variants
+                     if v not in out and (v["server"] != "limits" or r % SELDOM == 0)]
             shuffle.shuffle(order)
             for v in order:
-                us = self.o.us / 2 if v["server"] == "limits" else self.o.us
                 rounds[v["name"]].append(self.server(v["server"], threads).ask(
-                    timed=True, do="run", variant=v["index"], us=us, cold=self.cold_calls(c, v, r)))
+                    timed=True, do="run", variant=v["index"], us=self.turn_us(v),
+                    cold=self.cold_calls(c, v, r)))
         return rounds
 
     def case(self, c, threads, expected):

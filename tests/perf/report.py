@@ -7,6 +7,7 @@ BARS = {"matmul": 0.97, "batch_matmul": 0.97, "matmul_fused": 1.1, "attention": 
         "layer_norm": 1.0, "reduce": 1.0, "transpose": 1.0, "elementwise": 1.0, "pool": 1.0,
         "conv2d": 0.95, "conv2d_fused": 1.05, "depthwise": 1.0, "winograd": 1.3,
         "int8_matmul": 0.95, "bf16_matmul": 0.95}
+FAR = 1.25
 # Variants by library, where one of its ways is enough for "any one library".
 LIBRARIES = ("mkl", "onednn", "openblas", "xsmm", "torch")
 
@@ -39,7 +40,7 @@ def summary(rounds):
     cold = [x for r in rounds for x in r["cold"]]
     quarter = (v[len(v) * 3 // 4] - v[len(v) // 4]) / statistics.median(v)
     return {"min": min(r["min"] for r in rounds), "median": statistics.median(v),
-            "spread": quarter, "cold": statistics.median(cold) if cold else None,
+            "spread": quarter, "rounds": len(rounds), "cold": statistics.median(cold) if cold else None,
             "cold_min": min(cold) if cold else None}
 
 
@@ -48,15 +49,28 @@ def competes(among, peer):
     return among in peer["classes"] or (among == "packed" and "plain" in peer["classes"])
 
 
+def out_of_the_race(peer, peers, classes, rounds):
+    """Whether another competes wherever this one does (in `classes`) and is far ahead: its slowest
+    round so far is faster than this one's fastest, which chance gives equals once in 924 times six
+    rounds, and its median by FAR."""
+    us = lambda p: [r["us"] for r in rounds[p["name"]]]
+    where = [a for a in classes if competes(a, peer)]
+    return any(all(competes(a, other) for a in where) and max(us(other)) < min(us(peer))
+               and FAR * statistics.median(us(other)) < statistics.median(us(peer))
+               for other in peers if other is not peer)
+
+
 def compare(ours, among, peers, rounds):
-    """The best peer of the even rounds, and ours against it on the odd ones; `among`: the class."""
-    us = lambda name, which: [rounds[name][r]["us"] for r in which]
+    """The best peer of the even rounds, and ours against it on the odd ones; `among`: the class.
+    Those that left the race are compared in the rounds that they have, and are never the best."""
+    us = lambda name, which: [rounds[name][r]["us"] for r in which if r < len(rounds[name])]
     n = len(rounds[ours["name"]])
     even, odd = range(0, n, 2), range(1, n, 2)
     rivals = [p for p in peers if competes(among, p)]
     if not rivals or not odd:
         return None
-    best = min((p["name"] for p in rivals), key=lambda p: statistics.median(us(p, even)))
+    best = min((p["name"] for p in rivals if len(rounds[p["name"]]) == n),
+               key=lambda p: statistics.median(us(p, even)))
     ratio = lambda p, which: [b / a for a, b in zip(us(ours["name"], which), us(p, which))]
     middle, low, high = median_interval(ratio(best, odd))
     cold = lambda name: [x for r in rounds[name] for x in r["cold"]]
@@ -195,8 +209,9 @@ def table(machine, lines, missing):
            "Times are medians over interleaved rounds (min: the fastest call); spread: middle half of "
            "the rounds over the median; ratio: time of the best peer (chosen on the even rounds) over "
            "ours (odd rounds), above 1 we are faster, with the 95% interval of its median by order "
-           "statistics; bold: the whole interval is below the bar. cold: all operands flushed from "
-           "every cache before the call.", ""]
+           "statistics; bold: the whole interval is below the bar. A peer far behind another of its "
+           "kind in each of six rounds was measured in no more. cold: all operands flushed from every "
+           "cache before the call.", ""]
     out += overview(lines) + checked_calls(lines) + [""] + single_libraries(lines) + [""]
     for row in dict.fromkeys(l["row"] for l in lines):
         out += [f"## {row}", ""] + row_table([l for l in lines if l["row"] == row]) + [""]
