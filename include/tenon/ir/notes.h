@@ -11,9 +11,8 @@ namespace tenon {
 //   no_partition       never cut it
 //   stream             vectors of outputs that the loop writes and does not read bypass the caches
 //   prefetch(B)        the number of iterations ahead of which B is fetched
-//   prefetch_part(B)   on a loop inside that one: each of its iterations asks for a part of the
-//   lines double_buffer(T)   T has two copies; the next iteration's is filled before this one's
-//   work
+//   prefetch_part(B)   on a loop inside that one: each iteration asks for a part of the lines
+//   double_buffer(T)   T has two copies; one is filled for the next iteration while one is read
 // Keys that start with "user." mean nothing to Tenon.
 
 inline constexpr std::string_view kPartitionNote = "partition";
