@@ -1,26 +1,34 @@
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 
+#include <algorithm>
+
 #include "kernels/nests.h"
 #include "kernels/templates.h"
 
 namespace tenon {
 namespace {
 
-/// The loop along which the last stage's input is contiguous, when that is not the last one: the
-/// stage transposes.
+/// The loop along which the last stage's input is contiguous, when that is not the last one and the
+/// last one strides through it: the stage transposes. Positions that are read from memory (rows of
+/// a table by their numbers) are no such input, nor is what stays the same along the last loop.
 std::string contiguous_loop(const Program& program) {
   const std::vector<StagePath> paths = stage_paths(program.body);
   const StagePath& path = paths.back();
   const Stage& s = *path.stage;
   std::string found;
+  if (s.axes.empty()) return found;
   for (const Expr& value : s.values)
     walk(value, [&](const Expr& e) {
       const Load* l = e.as<Load>();
-      const VarRef* last = l && !l->indices.empty() ? l->indices.back().as<VarRef>() : nullptr;
-      for (size_t n = 0; last && n + 1 < s.axes.size(); ++n)
+      if (!l) return true;
+      const VarRef* last = l->indices.empty() ? nullptr : l->indices.back().as<VarRef>();
+      const bool strides = std::any_of(l->indices.begin(), l->indices.end(), [&](const Expr& i) {
+        return uses_var(i, s.axes.back().axis.var);
+      });
+      for (size_t n = 0; last && strides && n + 1 < s.axes.size(); ++n)
         if (s.axes[n].axis.var.same_as(last->var)) found = path.loops[n]->var.name();
-      return true;
+      return false;
     });
   return found;
 }
@@ -52,14 +60,24 @@ void transpose_blocks(Schedule& s, const std::string& stage, const std::string& 
   s[stage].unroll(row).vectorize(column, {Tail::mask});
 }
 
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& part) {
+    found = found || part.as<Load>();
+    return !found;
+  });
+  return found;
+}
+
 /// Whether the stage chooses an element by where it stands along axis n: parts that are joined, a
-/// border round x.
+/// border round x. Not what it chooses by numbers.
 bool chooses_along(const Stage& stage, size_t n) {
   bool found = false;
   for (const Expr& value : stage.values)
     walk(value, [&](const Expr& e) {
       const Select* choice = e.as<Select>();
-      found = found || (choice && uses_var(choice->condition, stage.axes[n].axis.var));
+      found = found || (choice && uses_var(choice->condition, stage.axes[n].axis.var) &&
+                        !reads_memory(choice->condition));
       return true;
     });
   return found;

@@ -67,7 +67,8 @@ std::vector<Expr> reshape_indices(const std::vector<Expr>& at, const Shape& to, 
 /// A position along a dimension of extent n read from `indices`: negative from the end, clamped.
 Expr position(const Expr& raw, int64_t n) {
   const Expr i = as_type(i64, raw);
-  const Expr counted = is_unsigned_int(raw.dtype()) ? i : select(i < int_imm(0), i + int_imm(n), i);
+  const Expr counted =
+      is_unsigned_int(raw.dtype()) ? i : i + select(i < int_imm(0), int_imm(n), int_imm(0));
   return min(max(counted, int_imm(0)), int_imm(std::max<int64_t>(n - 1, 0)));
 }
 

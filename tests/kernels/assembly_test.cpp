@@ -214,6 +214,19 @@ TEST_CASE("the loops over a row of softmax and layer_norm are whole vectors") {
     }
 }
 
+TEST_CASE("rows of a table are copied whole, in vectors, each one's place found once") {
+  for (const Target& target : targets())
+    for (const char* type : {"index=i64", "index=i32"}) {
+      CAPTURE(target.name, type);
+      const std::vector<Body> all = innermost_loops(
+          assembly_of(by_words("gather", {"shape=1000x768", "indices=333", type}), target));
+      REQUIRE(all.size() == 1);
+      check_registers(all[0], target);
+      CHECK(all[0].count("mov[au]ps") == all[0].size() - all[0].count("^(add|inc|sub|cmp|j)"));
+      CHECK(all[0].count("cmov") == 0);
+    }
+}
+
 TEST_CASE("exp of a row is a polynomial of multiply-adds") {
   for (const Target& target : targets()) {
     CAPTURE(target.name);

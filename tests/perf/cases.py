@@ -11,7 +11,7 @@ def operand(name, shape, dtype="f32"):
 def case(row, op, shape, inputs, output, *, flops=0, function="", layer="", **dims):
     """`flops`: the work of an operator bound by multiply-adds; 0: its bytes bind it.
     `function`: what a memory-type operator computes for each number, where that may bind it."""
-    width = {"f32": 4, "i32": 4, "bf16": 2, "u8": 1, "i8": 1}
+    width = {"f32": 4, "i32": 4, "bf16": 2, "u8": 1, "i8": 1, "i64": 8}
     size = lambda o: math.prod(o["shape"]) * width[o["dtype"]]
     return {"row": row, "op": op, "shape": shape, "inputs": inputs, "output": output,
             "flops": flops, "function": function, "layer": layer,
@@ -102,6 +102,18 @@ def transpose(shapes):
     return out
 
 
+def embedding(shapes):
+    """Rows of a table by their numbers; of the table only those count as read."""
+    out = []
+    for e in shapes["embedding"]:
+        r, c, n = e["rows"], e["columns"], e["picks"]
+        made = case("embedding", "embedding", f"{n} of {r}x{c}",
+                    [operand("X", [r, c]), operand("I", [n], "i64")], operand("Y", [n, c]),
+                    rows=r, columns=c, picks=n)
+        out.append(made | {"read_bytes": n * (4 * c + 8)})
+    return out
+
+
 def elementwise(shapes):
     out = []
     for e in shapes["elementwise"]:
@@ -158,8 +170,8 @@ def winograd(shapes):
 
 
 ROWS = {f.__name__: f for f in (matmul, matmul_fused, batch_matmul, attention, softmax, layer_norm,
-                                reduce, transpose, elementwise, pool, conv2d, conv2d_fused,
-                                depthwise, winograd, int8_matmul, bf16_matmul)}
+                                reduce, transpose, elementwise, embedding, pool, conv2d,
+                                conv2d_fused, depthwise, winograd, int8_matmul, bf16_matmul)}
 
 
 def load(rows, path=""):
@@ -168,7 +180,7 @@ def load(rows, path=""):
         shapes = json.load(f)
     # A list of one's own need not have every row's shapes.
     lists = {k: {} if k == "matmul" else [] for k in ("matmul", "batch_matmul", "softmax",
-             "layer_norm", "reduce", "transpose", "elementwise", "attention", "pool", "int8_matmul",
-             "bf16_matmul", "conv2d")} | shapes
+             "layer_norm", "reduce", "transpose", "elementwise", "embedding", "attention", "pool",
+             "int8_matmul", "bf16_matmul", "conv2d")} | shapes
     return [c for r in rows for c in ROWS[r](lists)]
 

@@ -15,7 +15,8 @@ def from_bf16(bits):
 
 
 def inputs_of(c):
-    """The same numbers for a case in every run: floats in [-1, 1), bytes over their whole range."""
+    """The same numbers for a case in every run: floats in [-1, 1), bytes over their whole range,
+    positions among a table's rows."""
     rng = np.random.default_rng(zlib.crc32(f"{c['op']} {c['shape']}".encode()))
     out = []
     for o in c["inputs"]:
@@ -23,6 +24,8 @@ def inputs_of(c):
             out.append(rng.integers(0, 256, o["shape"], dtype=np.uint8))
         elif o["dtype"] == "i8":
             out.append(rng.integers(-128, 128, o["shape"], dtype=np.int8))
+        elif o["dtype"] == "i64":
+            out.append(rng.integers(0, c["rows"], o["shape"], dtype=np.int64))
         else:
             x = rng.random(o["shape"], dtype=np.float32) * 2 - 1
             out.append(to_bf16(x) if o["dtype"] == "bf16" else x)

@@ -98,6 +98,11 @@ def transpose(c, x):
     return value, np.zeros_like(value)
 
 
+def embedding(c, x):
+    value = x[0][x[1]].astype(np.float64)
+    return value, np.zeros_like(value)
+
+
 def elementwise(c, x):
     v = x[0].astype(np.float64)
     op = c["function"]
@@ -132,7 +137,7 @@ def attention(c, x):
 
 FUNCTIONS = {"matmul": matmul, "int8_matmul": matmul, "bf16_matmul": matmul, "conv2d": conv2d,
              "softmax": softmax, "layer_norm": layer_norm, "reduce": reduce, "transpose": transpose,
-             "elementwise": elementwise, "pool": pool, "attention": attention}
+             "elementwise": elementwise, "embedding": embedding, "pool": pool, "attention": attention}
 
 
 class Expected:

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <emmintrin.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ constexpr int kWarmUpCalls = 2;
 constexpr double kNoWarmUp_us = 20'000;  // calls that outlast all caches need none
 
 constexpr size_t kPage = 4096;
+constexpr size_t kLarge = size_t{4} << 20;  // from here on numpy, and so torch here, asks for more
 
 double now_us() {
   using Clock = std::chrono::steady_clock;
@@ -164,6 +166,7 @@ Storage::Storage(size_t bytes) : bytes_(bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
   void* memory = std::aligned_alloc(kPage, rounded);
   if (!memory) throw std::bad_alloc();
+  if (bytes >= kLarge) madvise(memory, rounded, MADV_HUGEPAGE);
   std::memset(memory, 0, rounded);
   data_ = std::shared_ptr<void>(memory, std::free);
 }

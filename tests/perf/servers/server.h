@@ -23,8 +23,10 @@ struct Span {
   size_t bytes = 0;
 };
 
-/// Memory that begins with a page, as every library here gets it: where two arrays lie to each
-/// other within a page decides whether loads wait for stores of other addresses.
+/// Memory that begins with a page, and from 4 MB on in large pages, as every library here gets it
+/// (numpy asks for them, whose arrays torch works on here): where two arrays lie to each other within a
+/// page decides whether loads wait for stores of other addresses, and small pages cost a sweep
+/// through memory the time to translate them.
 class Storage {
  public:
   explicit Storage(size_t bytes);

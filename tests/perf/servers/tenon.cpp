@@ -317,6 +317,11 @@ std::vector<Variant> transpose_row(const Case& c) {
   return by_words(c, {"transpose", "shape=" + c.word("shape_word")});
 }
 
+std::vector<Variant> embedding_row(const Case& c) {
+  return by_words(c, {"gather", fmt::format("shape={}x{}", c.number("rows"), c.number("columns")),
+                      fmt::format("indices={}", c.number("picks"))});
+}
+
 std::vector<Variant> elementwise_row(const Case& c) {
   const int64_t n = c.number("n");
   const std::string op = c.word("function");
@@ -365,7 +370,7 @@ int main(int argc, char** argv) {
         {"matmul", matmul_row}, {"int8_matmul", int8_matmul_row}, {"bf16_matmul", bf16_matmul_row},
         {"conv2d", conv2d_row}, {"softmax", softmax_row},         {"layer_norm", layer_norm_row},
         {"reduce", reduce_row}, {"transpose", transpose_row},     {"elementwise", elementwise_row},
-        {"pool", pool_row},     {"attention", attention_row}};
+        {"pool", pool_row},     {"attention", attention_row},     {"embedding", embedding_row}};
     server.busy = [] { return std::make_shared<ThreadPool::Busy>(*pool); };
     return serve(server);
   } catch (const Error& error) {

@@ -18,7 +18,8 @@ flush_lines = ctypes.CDLL(sys.argv[1]).perf_flush
 flush_lines.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 SHORTEST_SAMPLE, WARM_UP, NO_WARM_UP = 10e-6, 700e-6, 20e-3
-NUMPY = {"f32": np.float32, "i32": np.int32, "bf16": np.uint16, "u8": np.uint8, "i8": np.int8}
+NUMPY = {"f32": np.float32, "i32": np.int32, "bf16": np.uint16, "u8": np.uint8, "i8": np.int8,
+         "i64": np.int64}
 
 
 def tensor(shape, dtype, numbers=None):
@@ -122,6 +123,19 @@ def pool(c, x, out):
     return result
 
 
+def embedding(c, x, out):
+    table, picks = x
+    kept = {}
+    def call():
+        kept["y"] = F.embedding(picks, table)
+    made = [variant("torch", ["plain"], lambda: torch.index_select(table, 0, picks, out=out), out, x),
+            variant("torch-embedding", ["plain"], call, out, x, lambda: kept["y"])]
+    if len(os.sched_getaffinity(0)) == 1:
+        t, p, o = table.numpy(), picks.numpy(), out.numpy()
+        made.append(variant("numpy", ["plain"], lambda: np.take(t, p, 0, o, "clip"), out, x))
+    return made
+
+
 def attention(c, x, out):
     q, k, v = (t.unsqueeze(0) for t in x)
     kept = {}
@@ -131,7 +145,7 @@ def attention(c, x, out):
 
 
 ROWS = {f.__name__: f for f in (matmul, bf16_matmul, conv2d, softmax, layer_norm, reduce, transpose,
-                                elementwise, pool, attention)}
+                                elementwise, embedding, pool, attention)}
 
 
 def timed(call, times):
