@@ -62,10 +62,9 @@ def main():
     p.add_argument("--rows", default=",".join(r for r in cases.ROWS if "fused" not in r))
     p.add_argument("--tenon", default=os.path.join(HERE, "../../build/bin/tenon"))
     o = p.parse_args()
-    shapes = json.load(open(os.path.join(HERE, "shapes.json")))
     for row in o.rows.split(","):
         shares = []
-        named = [(c, words(c)) for c in cases.ROWS[row](shapes)]
+        named = [(c, words(c)) for c in cases.load([row])]
         for c, subject in [n for n in named if n[1]][::o.every]:
             with tempfile.TemporaryDirectory() as folder:
                 ratio = tuned_over_default(o.tenon, subject, o.threads, o.time,
