@@ -32,9 +32,11 @@ Expr negative_part(const Expr& x, const Expr& below) {
 Expr clamp01(const Expr& x) { return max(zero(x.dtype()), min(number(1, x), x)); }
 
 Expr gelu(const Expr& x, bool approximate) {
-  if (!approximate) return number(0.5, x) * x * (number(1, x) + erf(x * number(std::sqrt(0.5), x)));
+  // h + h*f, not h*(1 + f): one multiply-add.
+  const Expr half = number(0.5, x) * x;
+  if (!approximate) return half + half * erf(x * number(std::sqrt(0.5), x));
   const Expr inner = number(std::sqrt(2.0 / M_PI), x) * (x + number(0.044715, x) * x * x * x);
-  return number(0.5, x) * x * (number(1, x) + tanh(inner));
+  return half + half * tanh(inner);
 }
 
 struct UnaryOperator {
