@@ -1,3 +1,4 @@
+#include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
 #include <algorithm>
@@ -146,6 +147,28 @@ void branch_on_rows(Schedule& s, const BlockedConv& c, const ConvLoops& t) {
       s[c.stage].annotate(Loop{c.stage, tap}, "no_partition", 1);
 }
 
+/// Whether the lanes of the stage, its last loop, are neighbours in what it writes.
+bool writes_along_lanes(const Schedule& s, const std::string& stage) {
+  for (const StagePath& path : stage_paths(s.program().body)) {
+    if (path.stage->name != stage) continue;
+    for (const AxisBinding& b : path.stage->axes)
+      if (uses_var(b.value, path.loops.back()->var))
+        return step_along(path.stage->indices.back(), b.axis.var) == 1;
+  }
+  return false;
+}
+
+/// What only puts the sum's elements elsewhere, maps after that included, happens where the sum's
+/// copy is written: no second pass.
+///   Y.kinds(r, q) = sum   Y(w) = Y.kinds(w % s, w // s)   ->   Y(q * s + r) = sum
+void write_in_place(Schedule& s, const std::string& copy) {
+  for (const std::string& stage : roles(s.program()).epilogue) {
+    Schedule folded = s;
+    if (stage == copy || folded.try_apply(ReverseComputeInline{stage})) continue;
+    if (writes_along_lanes(folded, copy)) s = folded;
+  }
+}
+
 /// The last block may have lanes of no channel: the others run without their mask.
 void cut_last_block(Schedule& s, const BlockedConv& c) {
   for (const Loop& l : s[c.stage].loops())
@@ -168,6 +191,7 @@ void conv_template(Schedule& s, Knobs& knobs) {
 
   std::vector<std::string> done = {anchor};
   const size_t in_tile = place_sum(s, anchor, c->output, t.outer.back(), done);
+  if (done.size() > 1) write_in_place(s, done[1]);
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);
   s[anchor].vectorize(Loop{anchor, c->lane.loop});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], t.outer.back());

@@ -1,3 +1,4 @@
+#include <tenon/ir/ops.h>
 #include <tenon/schedule/stage_primitives.h>
 
 #include <algorithm>
@@ -173,6 +174,7 @@ class Mover {
   void tie(const Load& l, const LoopBox& box) {
     std::vector<size_t> used;
     for (size_t d = 0; d < l.indices.size(); ++d) {
+      if (is_const(l.indices[d], 0) && is_const(l.buffer->shape[d], 1)) continue;
       const size_t n = axis_of(l.indices[d]);
       if (n == consumer_.stage->axes.size() || std::count(used.begin(), used.end(), n)) {
         refuse(

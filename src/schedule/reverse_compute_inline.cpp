@@ -104,29 +104,95 @@ void check_surroundings(const Program& program, const Stage& producer, const Sta
                          consumer.name, b->name, producer.name));
 }
 
-/// The producer's axis for each axis of the consumer, from its loads of what the producer writes.
+/// How one dimension of a read goes along an axis of the consumer: as the axis does (step 0), or as
+/// its quotient or remainder by `step`.
+struct Along {
+  size_t axis = 0;
+  int64_t step = 0;
+  bool quotient = false;
+};
+
+std::optional<Along> along(const Expr& index, const Stage& consumer) {
+  const Binary* b = index.as<Binary>();
+  const int64_t step = b ? as_int(b->b).value_or(1) : 0;
+  const bool quotient = b && b->op == BinaryOp::floor_div;
+  if (b && (step < 2 || !(quotient || b->op == BinaryOp::floor_mod))) return std::nullopt;
+  const VarRef* ref = b ? b->a.as<VarRef>() : index.as<VarRef>();
+  for (size_t n = 0; ref && n < consumer.axes.size(); ++n)
+    if (ref->var.same_as(consumer.axes[n].axis.var)) return Along{n, step, quotient};
+  return std::nullopt;
+}
+
+/// The dimensions of what is read that one axis of the consumer goes along.
+struct Ties {
+  std::optional<size_t> whole, quotient, remainder;
+  int64_t step = 0;
+
+  bool any() const { return whole || quotient || remainder; }
+};
+
+/// Adds one; false when the axis already goes elsewhere.
+bool add_tie(Ties& ties, const Along& a, size_t d) {
+  std::optional<size_t>& place = a.step == 0  ? ties.whole
+                                 : a.quotient ? ties.quotient
+                                              : ties.remainder;
+  if (place || (ties.step != 0 && ties.step != a.step)) return false;
+  place = d;
+  ties.step = a.step;
+  return ties.whole.has_value() != (ties.quotient || ties.remainder);
+}
+
+/// Where the consumer's axis is, by the axes of the producer: one of them, or quotient * step +
+/// remainder. Undefined when those are not all of it.
+Expr place_of(const Ties& ties, const Expr& extent, const Stage& producer, const Buffer& read) {
+  if (!ties.any()) return is_const(extent, 1) ? int_imm(0) : Expr();
+  const auto axis = [&](size_t d) { return Expr(producer.axes[d].axis.var); };
+  if (ties.whole)
+    return structural_equal(extent, read->shape[*ties.whole]) ? axis(*ties.whole) : Expr();
+  if (!ties.quotient || !ties.remainder) return {};
+  const auto whole = as_int(extent), quotients = as_int(read->shape[*ties.quotient]);
+  const bool all = whole && quotients && is_const(read->shape[*ties.remainder], ties.step) &&
+                   *quotients == (*whole + ties.step - 1) / ties.step;
+  return all ? axis(*ties.quotient) * int_imm(ties.step) + axis(*ties.remainder) : Expr();
+}
+
+/// Where each axis of the consumer is, by the producer's axes, from its loads of what the producer
+/// writes.
 VarMap tie_axes(const Stage& producer, const Stage& consumer) {
   VarMap tied;
   auto misfit = [&](const Load& l, size_t d) {
     refuse(Rule::fold_index,
            fmt::format("stage \"{}\" reads {} at [{}]: dimension {} is not one of its axes alone, "
-                       "all of it and at the same place in every read",
+                       "all of it and at the same place in every read, nor the quotient or the "
+                       "remainder of one",
                        consumer.name, l.buffer->name, print(l.indices[d]), d),
            "compute_inline the producer instead");
   };
   auto tie = [&](const Load& l) {
+    std::vector<Ties> ties(consumer.axes.size());
     for (size_t d = 0; d < l.indices.size(); ++d) {
-      const VarRef* ref = l.indices[d].as<VarRef>();
-      const auto axis =
-          std::find_if(consumer.axes.begin(), consumer.axes.end(),
-                       [&](const AxisBinding& b) { return ref && ref->var.same_as(b.axis.var); });
-      const Var& to = producer.axes[d].axis.var;
-      if (axis == consumer.axes.end() || !structural_equal(axis->axis.extent, l.buffer->shape[d])) {
+      if (is_const(l.indices[d], 0) && is_const(l.buffer->shape[d], 1)) continue;
+      const auto a = along(l.indices[d], consumer);
+      if (!a || !add_tie(ties[a->axis], *a, d)) misfit(l, d);
+    }
+    size_t along_read = 0;
+    for (size_t n = 0; n < ties.size(); ++n)
+      along_read += ties[n].any() || is_const(consumer.axes[n].axis.extent, 1);
+    if (along_read != ties.size())
+      refuse(
+          Rule::fold_index,
+          fmt::format("stage \"{}\" has {} axes and reads along {} of the {} of \"{}\"",
+                      consumer.name, ties.size(), along_read, producer.axes.size(), producer.name),
+          "compute_inline the producer instead");
+    for (size_t n = 0; n < ties.size(); ++n) {
+      const size_t d = ties[n].whole.value_or(ties[n].quotient.value_or(0));
+      const Expr place = place_of(ties[n], consumer.axes[n].axis.extent, producer, l.buffer);
+      if (!place.defined()) {
         misfit(l, d);
         continue;
       }
-      const auto [known, fresh] = tied.emplace(ref->var, to);
-      if (!fresh && !known->second.as<VarRef>()->var.same_as(to)) misfit(l, d);
+      const auto [known, fresh] = tied.emplace(consumer.axes[n].axis.var, place);
+      if (!fresh && !structural_equal(known->second, place)) misfit(l, d);
     }
   };
   for (const Expr& e : consumer.values)
@@ -135,13 +201,24 @@ VarMap tie_axes(const Stage& producer, const Stage& consumer) {
       if (l && writes(producer, l->buffer)) tie(*l);
       return true;
     });
-  if (tied.size() != consumer.axes.size() || tied.size() != producer.axes.size())
-    refuse(Rule::fold_index,
-           fmt::format("stage \"{}\" has {} axes and reads along {} of the {} of \"{}\"",
-                       consumer.name, consumer.axes.size(), tied.size(), producer.axes.size(),
-                       producer.name),
-           "compute_inline the producer instead");
   return tied;
+}
+
+/// The last quotient has a remainder for each element of the producer, and the axis may end before.
+Expr inside(const Stage& producer, const Stage& consumer, const VarMap& axes) {
+  VarMap loops;
+  for (const AxisBinding& b : producer.axes) loops.emplace(b.axis.var, b.value);
+  Expr guard;
+  for (const AxisBinding& b : consumer.axes) {
+    const auto place = axes.find(b.axis.var);
+    const Binary* sum = place == axes.end() ? nullptr : place->second.as<Binary>();
+    const Binary* product = sum ? sum->a.as<Binary>() : nullptr;
+    const auto extent = as_int(b.axis.extent), step = product ? as_int(product->b) : std::nullopt;
+    if (!extent || !step || *extent % *step == 0) continue;
+    const Expr here = substitute(place->second, loops) < b.axis.extent;
+    guard = both(guard, here);
+  }
+  return guard;
 }
 
 Stage folded(const Stage& producer, const Stage& consumer, const VarMap& axes) {
@@ -158,6 +235,8 @@ Stage folded(const Stage& producer, const Stage& consumer, const VarMap& axes) {
   for (Expr& e : out.indices) e = substitute(e, axes);
   out.values = consumer.values;
   for (Expr& e : out.values) e = rewrite(substitute(e, axes), expand);
+  if (const Expr guard = inside(producer, consumer, axes); guard.defined())
+    out.spatial_guard = both(out.spatial_guard, guard);
   // Axes stand in index order.
   std::vector<AxisBinding> ordered;
   for (const Expr& index : out.indices)
@@ -191,6 +270,7 @@ void check_marked_loops(const Program& program, const std::string& stage) {
 }  // namespace
 
 /// for i: P(i) = f(i);  for j: D(j) = g(P(j))   ->   for i: D(i) = g(f(i))
+/// for r, q: P(r,q) = f(r,q);  for j: D(j) = g(P(j%s, j//s))   ->   for r, q: D(q*s+r) = g(f(r,q))
 Program ReverseComputeInline::apply(const Program& program, const Target&) const {
   const StagePath path = find_stage(program, stage);
   const Stage& consumer = *path.stage;

@@ -100,6 +100,16 @@ TEST_CASE("reverse_compute_inline where others need the producer, or it is wider
   Schedule s(make_program("wide", {wide}), wide_target());
   refused([&] { s["W"].reverse_compute_inline(); },
           {"stage \"W\" has 2 axes and reads along 1 of the 1 of \"P\"", "compute_inline"});
+  const Tensor parts = compute("Q", {i, j}, v(i, j) * Expr(2.0));
+  const auto part = [&](int64_t div, int64_t mod, int64_t extent) {
+    const Axis l("l", extent);
+    return compute("Z", {l}, parts(floor_div(l, int_imm(div)), floor_mod(l, int_imm(mod))));
+  };
+  for (const Tensor& other : {part(4, 4, 20), part(3, 3, 18), part(4, 2, 24)}) {
+    Schedule z(make_program("parts", {other}), wide_target());
+    refused([&] { z["Z"].reverse_compute_inline(); },
+            {"stage \"Z\" reads Q at", "nor the quotient or the remainder of one"});
+  }
   const Tensor u = compute("U", {k}, p(k) + Expr(1.0));
   Schedule two(make_program("two", {wide, u}), wide_target());
   refused([&] { two["U"].reverse_compute_inline(); }, {"stage \"W\" also reads P"});

@@ -43,7 +43,8 @@ struct ReverseComputeInline {
 
   static constexpr std::string_view kName = "reverse_compute_inline";
   static constexpr std::string_view kRule =
-      "The stage is a map that reads, each element once at the place of its own axes, the buffers "
+      "The stage is a map that reads, each element once at the place of its own axes (or at the "
+      "quotient and the remainder of one by a number), the buffers "
       "of one other map: "
       "the last stage that writes one of its inputs. Nothing else touches these buffers, they are "
       "no outputs, its other "

@@ -184,6 +184,49 @@ TEST_CASE("a consumer folds into the map that feeds it, with its axes in its own
   CHECK(out == want);
 }
 
+TEST_CASE("a dimension of one element that is read at 0 ties no axis") {
+  // As broadcasting writes it, for a batch of one.
+  const Tensor x = input("X", i32, {1, 6}), v = input("V", i32, {1, 6});
+  const Axis n("n", 1), q("q", 6), m("m", 1), y("y", 6);
+  const Tensor p = compute("P", {n, q}, x(n, q) * int_imm(2, i32));
+  const Tensor d = compute("D", {m, y}, p(int_imm(0), y) + v(int_imm(0), y));
+  for (const bool fold : {false, true}) {
+    Schedule s(make_program("one", {d}), wide_target());
+    s["P"].split("q", 4);
+    if (fold)
+      s["D"].reverse_compute_inline();
+    else
+      s["D"].reverse_compute_at("P", "q.o");
+    std::vector<int32_t> in(6), more(6), out(6), want(6);
+    std::iota(in.begin(), in.end(), 0);
+    std::iota(more.begin(), more.end(), 100);
+    for (size_t i = 0; i < 6; ++i) want[i] = 2 * in[i] + more[i];
+    run(s, in, more, out);
+    CHECK(out == want);
+  }
+}
+
+TEST_CASE("a consumer that interleaves what feeds it folds into it") {
+  // Elements 0, 2, 4, .. and 1, 3, .. are two rows; the last of the second is not needed.
+  const Tensor x = input("X", i32, {2, 5}), v = input("V", i32, {9});
+  const Axis r("r", 2), q("q", 5), y("y", 9);
+  const Tensor p = compute("P", {r, q}, x(r, q) * int_imm(2, i32));
+  const Tensor d = compute("D", {y}, p(floor_mod(y, int_imm(2)), floor_div(y, int_imm(2))) + v(y));
+  for (const bool split : {false, true}) {
+    Schedule s(make_program("turns", {d}), wide_target());
+    if (split) s["P"].split("q", 3);
+    s["P"].parallel("r");
+    s["D"].reverse_compute_inline();
+    CHECK(s.stages() == std::vector<std::string>{"P"});
+    std::vector<int32_t> in(10), more(9), out(9), want(9);
+    std::iota(in.begin(), in.end(), 0);
+    std::iota(more.begin(), more.end(), 100);
+    for (size_t n = 0; n < 9; ++n) want[n] = 2 * in[n % 2 * 5 + n / 2] + more[n];
+    run(s, in, more, out);
+    CHECK(out == want);
+  }
+}
+
 TEST_CASE("a padded product adds zeros only") {
   const Tensor a = input("A", i32, {5, 7}), b = input("B", i32, {7, 6}),
                c = input("S", i32, {5, 6});
