@@ -18,6 +18,21 @@ int64_t product(const Shape& shape, size_t begin, size_t end) {
   return p;
 }
 
+/// An image of one or two spatial dimensions after batch and channels; `inner` more come after it.
+void require_image(const std::string& name, const Tensor& x, int inner) {
+  if (x.rank() == 3 + inner || x.rank() == 4 + inner) return;
+  throw UserError(fmt::format("{}: \"{}\" needs {} or {} dimensions; its shape is {}", name,
+                              x.name(), 3 + inner, 4 + inner, shape_text(x.extents())));
+}
+
+/// Batch, `channels`, and `spatial` dimensions of x.
+std::vector<Axis> image_axes(const Tensor& x, const Axis& channels, int spatial) {
+  std::vector<Axis> axes = {Axis("n", x.extent(0)), channels};
+  if (spatial == 2) axes.emplace_back("h", x.extent(2));
+  axes.emplace_back("w", x.extent(1 + spatial));
+  return axes;
+}
+
 Expr linear(const std::vector<Expr>& at, const Shape& shape, size_t begin, size_t end) {
   Expr index;
   for (size_t d = begin; d < end; ++d) {
@@ -300,28 +315,33 @@ Tensor triangle(const Tensor& x, int64_t k, bool upper, const std::string& name)
 }
 
 Tensor block_channels(const Tensor& x, int64_t block, const std::string& name) {
-  require_rank(name, x, 4);
+  require_image(name, x, 0);
   if (block < 1) throw UserError(fmt::format("{}: a block of {} channels", name, block));
   const int64_t channels = x.extent(1);
-  const Axis n("n", x.extent(0)), b("cb", (channels + block - 1) / block), h("h", x.extent(2)),
-      w("w", x.extent(3)), lane("c", block);
+  const Axis b("cb", (channels + block - 1) / block), lane("c", block);
+  std::vector<Axis> axes = image_axes(x, b, x.rank() - 2);
   const Expr channel = Expr(b) * int_imm(block) + Expr(lane);
-  const Expr value = x(n, channel, h, w);
-  if (channels % block == 0) return compute(name, {n, b, h, w, lane}, value);
-  return compute(name, {n, b, h, w, lane},
-                 select(channel < int_imm(channels), value, zero(x.dtype())));
+  std::vector<Expr> at = indices_of(axes);
+  at[1] = channel;
+  const Expr value = x.at(at);
+  axes.push_back(lane);
+  if (channels % block == 0) return compute(name, axes, value);
+  return compute(name, axes, select(channel < int_imm(channels), value, zero(x.dtype())));
 }
 
 Tensor unblock_channels(const Tensor& x, int64_t channels, const std::string& name) {
-  require_rank(name, x, 5);
-  const int64_t block = x.extent(4);
+  require_image(name, x, 1);
+  const int64_t block = x.extent(x.rank() - 1);
   if (channels < 0 || channels > x.extent(1) * block)
     throw UserError(fmt::format("{}: {} channels of \"{}\", which holds {}", name, channels,
                                 x.name(), x.extent(1) * block));
-  const Axis n("n", x.extent(0)), c("c", channels), h("h", x.extent(2)), w("w", x.extent(3));
-  if (channels == 0) return compute(name, {n, c, h, w}, zero(x.dtype()));
-  return compute(name, {n, c, h, w},
-                 x(n, floor_div(c, int_imm(block)), h, w, floor_mod(c, int_imm(block))));
+  const Axis c("c", channels);
+  std::vector<Axis> axes = image_axes(x, c, x.rank() - 3);
+  if (channels == 0) return compute(name, axes, zero(x.dtype()));
+  std::vector<Expr> at = indices_of(axes);
+  at[1] = floor_div(c, int_imm(block));
+  at.push_back(floor_mod(c, int_imm(block)));
+  return compute(name, axes, x.at(at));
 }
 
 }  // namespace tenon

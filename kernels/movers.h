@@ -42,8 +42,8 @@ Tensor space_to_depth(const Tensor& x, int64_t block, const std::string& name = 
 /// The upper (or lower) triangle of the last two dimensions from diagonal k on; zero elsewhere.
 Tensor triangle(const Tensor& x, int64_t k, bool upper, const std::string& name = "triangle");
 
-/// x[n, c, h, w] with its channels in blocks, [n, ceil(c/block), h, w, block]: lanes past c are 0.
-/// UserError for another rank or a block below 1.
+/// x[n, c, h, w] or x[n, c, w] with its channels in blocks, [n, ceil(c/block), h, w, block] or
+/// [n, ceil(c/block), w, block]: lanes past c are 0. UserError for another rank or a block below 1.
 Tensor block_channels(const Tensor& x, int64_t block, const std::string& name = "block_channels");
 /// And back, the first `channels` of them. UserError when there are none so many.
 Tensor unblock_channels(const Tensor& x, int64_t channels,

@@ -14,10 +14,19 @@ constexpr int64_t kReorderAdds = 128, kImageChannels = 4;
 
 int64_t blocks_of(int64_t channels, int64_t block) { return (channels + block - 1) / block; }
 
-bool is_image(const TensorInfo& x) { return x.type == f32 && x.shape.size() == 4; }
+/// Of one or two spatial dimensions.
+bool is_image(const TensorInfo& x) {
+  return x.type == f32 && (x.shape.size() == 3 || x.shape.size() == 4);
+}
 
-/// Two-dimensional convolutions whose channels fill at least half of the lanes; few input channels
-/// are read as they are.
+int64_t product(const Numbers& numbers, size_t from = 0) {
+  int64_t out = 1;
+  for (size_t n = from; n < numbers.size(); ++n) out *= numbers[n];
+  return out;
+}
+
+/// Convolutions whose channels fill at least half of the lanes; few input channels are read as they
+/// are.
 std::optional<BlockedForm> blocked_conv(const Node& node, const Infos& in, int64_t block) {
   const TensorInfo &x = in.at(0), &w = in.at(1);
   if (!is_image(x)) return std::nullopt;
@@ -28,8 +37,7 @@ std::optional<BlockedForm> blocked_conv(const Node& node, const Infos& in, int64
   if (c_out * 2 < block || !(depthwise || whole)) return std::nullopt;
   const bool plain = c_in * 2 < block || c_in <= kImageChannels;
   // Reordering X costs about as much as so many multiply-adds an element.
-  const Numbers& strides = node.integers("strides");
-  const int64_t adds = c_out * w.shape[2] * w.shape[3] / (strides[0] * strides[1]);
+  const int64_t adds = c_out * product(w.shape, 2) / product(node.integers("strides"));
   const bool pays = plain || (!depthwise && adds >= kReorderAdds);
   const bool full = blocks_of(c_out, block) * block * 8 <= c_out * 9;  // few lanes of no channel
   BlockedForm form{node, {!plain, false}, pays && full};
@@ -43,7 +51,7 @@ std::optional<BlockedForm> blocked_conv(const Node& node, const Infos& in, int64
 std::optional<BlockedForm> blocked_conv_transpose(const Node& node, const Infos& in,
                                                   int64_t block) {
   const TensorInfo &x = in.at(0), &w = in.at(1);
-  if (!is_image(x) || node.integer("group") != 1) return std::nullopt;
+  if (!is_image(x) || x.shape.size() != 4 || node.integer("group") != 1) return std::nullopt;
   const Numbers& dilations = node.integers("dilations");
   const bool dense =
       std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; });
@@ -54,8 +62,7 @@ std::optional<BlockedForm> blocked_conv_transpose(const Node& node, const Infos&
   return form;
 }
 
-/// Windows over [n, c/block, h, w, block] are those of three spatial dimensions, the last of them
-/// the lanes.
+/// Windows over [n, c/block, h, w, block] are those of one more spatial dimension, the lanes.
 std::optional<BlockedForm> blocked_pool(const Node& node, const Infos& in, int64_t) {
   if (!is_image(in.at(0))) return std::nullopt;
   BlockedForm form{node, {true}};
@@ -65,7 +72,7 @@ std::optional<BlockedForm> blocked_pool(const Node& node, const Infos& in, int64
     form.node.attributes[name] = numbers;
   }
   Numbers pads = node.integers("pads");
-  pads.insert(pads.begin() + 2, 0);
+  pads.insert(pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2), 0);
   pads.push_back(0);
   form.node.attributes["pads"] = pads;
   return form;
@@ -74,9 +81,8 @@ std::optional<BlockedForm> blocked_pool(const Node& node, const Infos& in, int64
 /// Over the image alone, dimensions kept.
 std::optional<BlockedForm> blocked_reduce(const Node& node, const Infos& in, int64_t) {
   const Numbers& axes = node.integers("axes");
-  const bool image = !axes.empty() && std::all_of(axes.begin(), axes.end(), [](int64_t axis) {
-    return axis == 2 || axis == 3;
-  });
+  const bool image = !axes.empty() &&
+                     std::all_of(axes.begin(), axes.end(), [](int64_t axis) { return axis >= 2; });
   if (!is_image(in.at(0)) || !image || node.integer("keepdims") == 0) return std::nullopt;
   return BlockedForm{node, {true}};
 }
@@ -92,39 +98,45 @@ std::optional<BlockedForm> blocked_concat(const Node& node, const Infos& in, int
   return BlockedForm{node, std::vector<bool>(in.size(), true)};
 }
 
+/// [n, c, image..] -> [n, ceil(c/block), image.., block], and back.
+TensorInfo in_blocks(TensorInfo x, int64_t block) {
+  x.shape.at(1) = blocks_of(x.shape.at(1), block);
+  x.shape.push_back(block);
+  return x;
+}
+
+TensorInfo plain(TensorInfo x, int64_t channels) {
+  x.shape.at(1) = channels;
+  x.shape.pop_back();
+  return x;
+}
+
 }  // namespace
 
 TensorInfo infer_block_channels(const Node& node, const Infos& in) {
   const TensorInfo& x = in.at(0);
   const int64_t block = node.integer("block");
-  TENON_CHECK(x.shape.size() == 4 && block > 0, "BlockChannels of rank {} by {}", x.shape.size(),
+  TENON_CHECK(x.shape.size() >= 3 && block > 0, "BlockChannels of rank {} by {}", x.shape.size(),
               block);
-  return {x.type, {x.shape[0], blocks_of(x.shape[1], block), x.shape[2], x.shape[3], block}};
+  return in_blocks(x, block);
 }
 
 TensorInfo infer_unblock_channels(const Node& node, const Infos& in) {
   const TensorInfo& x = in.at(0);
-  TENON_CHECK(x.shape.size() == 5, "UnblockChannels of rank {}", x.shape.size());
-  return {x.type, {x.shape[0], node.integer("channels"), x.shape[2], x.shape[3]}};
+  TENON_CHECK(x.shape.size() >= 4, "UnblockChannels of rank {}", x.shape.size());
+  return plain(x, node.integer("channels"));
 }
 
 TensorInfo infer_blocked_conv(const Node& node, const Infos& in) {
   TensorInfo x = in.at(0);
   const int64_t channels = in.at(1).shape.at(1) * node.integer("group");
-  if (x.shape.size() == 5) x.shape = {x.shape[0], channels, x.shape[2], x.shape[3]};
-  TensorInfo out = infer_conv(node, {x, in[1]});
-  const int64_t block = node.integer("block");
-  out.shape = {out.shape[0], blocks_of(out.shape[1], block), out.shape[2], out.shape[3], block};
-  return out;
+  if (x.shape.size() > in[1].shape.size()) x = plain(x, channels);
+  return in_blocks(infer_conv(node, {x, in[1]}), node.integer("block"));
 }
 
 TensorInfo infer_blocked_conv_transpose(const Node& node, const Infos& in) {
-  TensorInfo x = in.at(0);
-  x.shape = {x.shape.at(0), in.at(1).shape.at(0), x.shape.at(2), x.shape.at(3)};
-  TensorInfo out = infer_conv_transpose(node, {x, in[1]});
-  const int64_t block = node.integer("block");
-  out.shape = {out.shape[0], blocks_of(out.shape[1], block), out.shape[2], out.shape[3], block};
-  return out;
+  const TensorInfo x = plain(in.at(0), in.at(1).shape.at(0));
+  return in_blocks(infer_conv_transpose(node, {x, in[1]}), node.integer("block"));
 }
 
 BlockedRule blocked_form_of(const Operator& row) {
@@ -150,10 +162,11 @@ ValueId append_node(Graph& graph, std::vector<Node>& nodes, Node node, std::vect
   return id;
 }
 
-ValueId append_block_channels(Graph& graph, std::vector<Node>& nodes, ValueId x, int64_t block) {
+ValueId append_block_channels(Graph& graph, std::vector<Node>& nodes, ValueId x, size_t rank,
+                              int64_t block) {
   const std::string name = graph.value(x).name + ".blocked";
   Numbers shape = graph.value(x).shape();
-  if (shape.size() == 3) {
+  if (shape.size() < rank) {
     shape.insert(shape.begin(), 1);
     x = append_node(graph, nodes, {name + ".shape", "Reshape", {{"shape", shape}}, {}, {}}, {x},
                     name + ".shape");

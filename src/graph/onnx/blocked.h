@@ -4,8 +4,8 @@
 
 namespace tenon {
 
-// Operators on activations in blocks of channels, [n, ceil(c/block), h, w, block], and what other
-// operators become on them.
+// Operators on activations in blocks of channels, [n, ceil(c/block), h, w, block] or
+// [n, ceil(c/block), w, block], and what other operators become on them.
 
 TensorInfo infer_block_channels(const Node&, const Infos&);
 TensorInfo infer_unblock_channels(const Node&, const Infos&);
@@ -16,9 +16,10 @@ TensorInfo infer_blocked_conv_transpose(const Node&, const Infos&);
 using BlockedRule = std::optional<BlockedForm> (*)(const Node&, const Infos&, int64_t block);
 BlockedRule blocked_form_of(const Operator& row);
 
-/// Appends to `nodes` what makes x[n, c, h, w] (of rank 3: [c, h, w]) blocked, or gives it back
-/// with so many channels. The new value's id.
-ValueId append_block_channels(Graph& graph, std::vector<Node>& nodes, ValueId x, int64_t block);
+/// Appends to `nodes` what makes x[n, c, image..] of the given rank (of one less: [c, image..])
+/// blocked, or gives it back with so many channels. The new value's id.
+ValueId append_block_channels(Graph& graph, std::vector<Node>& nodes, ValueId x, size_t rank,
+                              int64_t block);
 void append_unblock_channels(Graph& graph, std::vector<Node>& nodes, ValueId blocked,
                              ValueId plain);
 /// Appends the node with the given inputs and an output of its own, called `name`.

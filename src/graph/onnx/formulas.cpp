@@ -111,7 +111,8 @@ Tensor block_channels_formula(const Node& node, const Tensors& in, const std::st
 }
 
 Tensor blocked_conv_formula(const Node& node, const Tensors& in, const std::string& name) {
-  return conv2d_blocked(in.at(0), in.at(1), {}, conv_options(node), node.integer("block"), name);
+  const auto form = in.at(1).rank() == 3 ? conv1d_blocked : conv2d_blocked;
+  return form(in.at(0), in[1], {}, conv_options(node), node.integer("block"), name);
 }
 
 Tensor winograd_conv_formula(const Node& node, const Tensors& in, const std::string& name) {

@@ -52,14 +52,15 @@ class Blocker {
   std::optional<BlockedForm> pointwise_form(const Node& node) const {
     const Value& out = graph_.value(node.outputs[0]);
     const std::vector<int64_t> shape = out.shape();
-    if (shape.size() != 4) return std::nullopt;
+    const size_t rank = shape.size();
+    if (rank != 3 && rank != 4) return std::nullopt;
     BlockedForm form{node, {}};
     for (ValueId id : node.inputs) {
       if (id == kAbsent) return std::nullopt;
       const std::vector<int64_t> own = graph_.value(id).shape();
       const bool number = graph_.is_constant(id) && graph_.value(id).constant->size() == 1;
-      const bool channels = own.size() >= 3 && own[own.size() - 3] == shape[1] &&
-                            (own.size() == 4 || graph_.is_constant(id));
+      const bool channels = own.size() + 1 >= rank && own[own.size() + 1 - rank] == shape[1] &&
+                            (own.size() == rank || graph_.is_constant(id));
       if (!number && !channels) return std::nullopt;
       form.blocked.push_back(!number);
     }
@@ -68,11 +69,12 @@ class Blocker {
 
   void add_blocked(const Node& node, const BlockedForm& form) {
     std::vector<ValueId> inputs;
+    const ValueId out = node.outputs[0];
+    const size_t rank = graph_.value(out).shape().size();
     for (size_t n = 0; n < node.inputs.size(); ++n) {
       if (!form.blocked[n]) need_plain(node.inputs[n]);
-      inputs.push_back(form.blocked[n] ? blocked(node.inputs[n]) : node.inputs[n]);
+      inputs.push_back(form.blocked[n] ? blocked(node.inputs[n], rank) : node.inputs[n]);
     }
-    const ValueId out = node.outputs[0];
     blocked_[out] =
         append_node(graph_, out_, form.node, inputs, graph_.value(out).name + ".blocked");
     missing_.insert(out);
@@ -83,10 +85,13 @@ class Blocker {
     out_.push_back(node);
   }
 
-  ValueId blocked(ValueId id) {
+  /// As an image of so many dimensions.
+  ValueId blocked(ValueId id, size_t rank) {
+    if (graph_.value(id).shape().size() != rank)  // a constant without the batch
+      return append_block_channels(graph_, out_, id, rank, block_);
     auto known = blocked_.find(id);
     if (known == blocked_.end())
-      known = blocked_.emplace(id, append_block_channels(graph_, out_, id, block_)).first;
+      known = blocked_.emplace(id, append_block_channels(graph_, out_, id, rank, block_)).first;
     return known->second;
   }
 

@@ -53,8 +53,9 @@ Graph fuse_operators(Graph graph, const Evaluator&);
 /// block_channels
 ///   c = Conv(x, w); a = Add(c, b); p = MaxPool(a)   ->   c' = BlockedConv(x', w); a' = Add(c',
 ///   b'); p' = MaxPool(a'); p = UnblockChannels(p')      with x' = BlockChannels(x)
-/// Activations from convolutions on keep their channels in blocks, [n, ceil(c/block), h, w, block],
-/// as far as operators can work on them; only what enters and leaves is reordered.
+/// Activations from convolutions on keep their channels in blocks, [n, ceil(c/block), h, w, block]
+/// (over one dimension without h), as far as operators can work on them; only what enters and
+/// leaves is reordered.
 Graph block_channels(Graph graph, int64_t block);
 
 /// use_winograd

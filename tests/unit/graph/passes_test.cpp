@@ -216,6 +216,36 @@ TEST_CASE("a transposed convolution keeps channels in blocks") {
   for (size_t i = 0; i < a.size(); ++i) REQUIRE(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-5));
 }
 
+TEST_CASE("convolutions over one dimension keep channels in blocks") {
+  ModelBuilder m;
+  m.input("x", f32, {2, 3, 30});
+  m.floats("w0", {16, 3, 5}, ramp(240, 0.1F, -0.3F)).floats("b0", {16}, ramp(16, 1, -3));
+  m.floats("w1", {20, 16, 3}, ramp(960, 0.05F, -0.1F)).floats("k", {20, 1}, ramp(20, 1, -3));
+  m.node("Conv", {"x", "w0", "b0"}, {"c"}).set("pads", std::vector<int64_t>{2, 2});
+  m.node("Relu", {"c"}, {"r"});
+  m.node("MaxPool", {"r"}, {"p"})
+      .set("kernel_shape", std::vector<int64_t>{2})
+      .set("strides", std::vector<int64_t>{2})
+      .set("pads", std::vector<int64_t>{0, 1});
+  m.node("Conv", {"p", "w1"}, {"d"}).set("dilations", std::vector<int64_t>{2});
+  m.node("Mul", {"d", "k"}, {"s"}).node("GlobalAveragePool", {"s"}, {"g"});
+  m.node("Sub", {"s", "g"}, {"y"}).output("y");
+  const Graph before = m.resolve();
+  for (int64_t block : {4, 16}) {
+    const Graph after =
+        simplify_graph(before, formula_evaluator(), {.verify = true, .block = block});
+    INFO(text(after));
+    CHECK(count(after, "BlockedConv") == 2);
+    CHECK(count(after, "BlockChannels") == 0);
+    CHECK(count(after, "UnblockChannels") == 1);  // for the caller
+    const Array x = random(f32, {2, 3, 30}, 5);
+    const Array got = run_formulas(after, {x})[0], expected = run_formulas(before, {x})[0];
+    REQUIRE(got.shape() == expected.shape());
+    const auto a = got.to_doubles(), b = expected.to_doubles();
+    for (size_t i = 0; i < a.size(); ++i) REQUIRE(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-5));
+  }
+}
+
 TEST_CASE("3x3 convolutions run by Winograd's algorithm where it is allowed and pays") {
   ModelBuilder m;
   m.input("x", f32, {1, 32, 13, 18});
