@@ -11,6 +11,10 @@
 namespace tenon {
 namespace {
 
+/// Cycles to scatter a vector; how much slower than their multiply-adds tiles of pixels are where X
+/// is read in steps, or moves with taps.
+constexpr double kScatterCycles = 20, kSteppedPixels = 2.4, kWindowedPixels = 1.5;
+
 /// The product of two loads that a sum adds up, X first: W is the one that moves with `lane` or,
 /// where both do, has fewer of the spatial axes.
 struct Factors {
@@ -41,12 +45,6 @@ std::optional<Factors> factors(const Stage& s, const Var& lane) {
   const bool lanes_fit = !uses(*a, lane) || step_along(a->indices.back(), lane) == 1;
   if (!uses(*b, lane) || !lanes_fit) return std::nullopt;
   return Factors{a, b};
-}
-
-int64_t bytes_of(const Buffer& b) {
-  int64_t bytes = byte_size(b->dtype);
-  for (const Expr& extent : b->shape) bytes *= as_int(extent).value_or(0);
-  return bytes;
 }
 
 /// How many neighbours along one dimension a loop steps over, for an index that is a sum of such
@@ -159,6 +157,92 @@ std::optional<BlockedConv> read(const StagePath& path, const Target& target) {
   return c;
 }
 
+/// The product of two loads, W moving with one spatial axis alone, which X does not; the place of
+/// that axis.
+struct PlainFactors {
+  const Load *x = nullptr, *w = nullptr;
+  size_t channels = 0;
+};
+
+std::optional<PlainFactors> plain_factors(const Stage& s, const std::vector<Var>& vars) {
+  const Binary* product = s.values[0].as<Binary>();
+  if (!product || product->op != BinaryOp::mul || combiner_op(*s.combiner) != BinaryOp::add)
+    return std::nullopt;
+  const Load *a = product->a.as<Load>(), *b = product->b.as<Load>();
+  if (!a || !b || a->buffer == b->buffer) return std::nullopt;
+  for (const auto& [x, w] : {std::pair(a, b), std::pair(b, a)})
+    for (size_t n = 0; n < s.indices.size(); ++n)
+      if (spatial_uses(*w, s) == 1 && uses(*w, vars[n]) && !uses(*x, vars[n]))
+        return PlainFactors{x, w, n};
+  return std::nullopt;
+}
+
+/// W stored as [blocks of output channels][its part of the reduction loops, in order][lanes].
+std::optional<std::vector<LayoutDim>> plain_layout(const Load& w, const std::vector<Var>& vars,
+                                                   size_t spatial, const Var& channels,
+                                                   int64_t lanes) {
+  std::vector<std::pair<size_t, LayoutDim>> dims;
+  int lane_dim = -1;
+  for (size_t d = 0; d < w.indices.size(); ++d) {
+    const int dim = static_cast<int>(d);
+    const VarRef* ref = w.indices[d].as<VarRef>();
+    if (!ref && !as_int(w.indices[d])) return std::nullopt;
+    if (ref && ref->var.same_as(channels)) {
+      lane_dim = dim;
+      continue;
+    }
+    size_t at = 0;
+    for (size_t k = spatial; ref && k < vars.size(); ++k)
+      if (ref->var.same_as(vars[k])) at = k;
+    dims.push_back({at, {dim, 1, 0}});
+  }
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<LayoutDim> layout = {{lane_dim, lanes, 0}};
+  for (const auto& [at, dim] : dims) layout.push_back(dim);
+  layout.push_back({lane_dim, 1, lanes});
+  return lane_dim < 0 ? std::nullopt : std::optional(layout);
+}
+
+std::optional<PlainConv> read_plain(const StagePath& path, const Target& target) {
+  const Stage& s = *path.stage;
+  if (!s.combiner || s.values.size() != 1 || !combiner_op(*s.combiner)) return std::nullopt;
+  const auto nest = constant_nest(path);
+  if (!nest) return std::nullopt;
+  const auto& [vars, loops] = *nest;
+  const auto f = plain_factors(s, vars);
+  const size_t spatial = s.indices.size();
+  if (!f || f->channels + 1 >= spatial) return std::nullopt;
+  PlainConv plain;
+  BlockedConv& c = plain.parts;
+  c.stage = s.name;
+  c.output = s.outputs[0]->name;
+  c.dtype = s.outputs[0]->dtype;
+  const int64_t lanes = target.lanes(c.dtype);
+  const auto layout = plain_layout(*f->w, vars, spatial, vars[f->channels], lanes);
+  if (!layout) return std::nullopt;
+  c.channels = loops[f->channels].loop;
+  plain.dimension = f->channels;
+  c.lane = {c.channels, lanes};
+  c.blocks = LoopExtent{c.channels, ceil_div(loops[f->channels].extent, lanes)};
+  for (size_t n = 0; n < f->channels; ++n) c.batch.push_back(loops[n]);
+  for (size_t n = f->channels + 1; n + 2 < spatial; ++n) c.batch.push_back(loops[n]);
+  if (f->channels + 2 < spatial) c.rows = loops[spatial - 2];
+  c.columns = loops[spatial - 1];
+  c.reduce.assign(loops.begin() + static_cast<std::ptrdiff_t>(spatial), loops.end());
+  c.w_layout = *layout;
+  c.x_buffer = f->x->buffer->name;
+  c.w_buffer = f->w->buffer->name;
+  c.x_bytes = bytes_of(f->x->buffer);
+  c.w_bytes = bytes_of(f->w->buffer);
+  const Expr& along = f->x->indices.back();
+  plain.result = bytes_of(s.outputs[0]) / byte_size(c.dtype);
+  plain.step = step_along(along, vars[spatial - 1]);
+  for (size_t k = spatial; k < vars.size(); ++k)
+    plain.windows = plain.windows || uses_var(along, vars[k]);
+  return plain;
+}
+
 int64_t points_of(const BlockedConv& c) {
   int64_t points = 1;
   for (const LoopExtent& k : c.reduce) points *= k.extent;
@@ -195,11 +279,35 @@ double step_cycles(const BlockedConv& c, const ConvTile& t, const Target& target
 
 }  // namespace
 
+int64_t bytes_of(const Buffer& b) {
+  int64_t bytes = byte_size(b->dtype);
+  for (const Expr& extent : b->shape) bytes *= as_int(extent).value_or(0);
+  return bytes;
+}
+
 std::optional<BlockedConv> find_blocked_conv(const Program& program, const std::string& name,
                                              const Target& target) {
   for (const StagePath& path : stage_paths(program.body))
     if (path.stage->name == name) return read(path, target);
   return std::nullopt;
+}
+
+std::optional<PlainConv> find_plain_conv(const Program& program, const std::string& name,
+                                         const Target& target) {
+  for (const StagePath& path : stage_paths(program.body))
+    if (path.stage->name == name) return read_plain(path, target);
+  return std::nullopt;
+}
+
+bool prefers_channels(const PlainConv& c, const Contraction& product, const Target& target) {
+  const double points = static_cast<double>(points_of(c.parts)),
+               lanes = static_cast<double>(target.lanes(c.parts.dtype));
+  double images = 1;
+  for (const LoopExtent& l : c.parts.batch) images *= static_cast<double>(l.extent);
+  const double channels = images * conv_cycles(c.parts, best_conv_tile(c.parts, target), target) +
+                          static_cast<double>(c.result) / lanes * kScatterCycles;
+  const double slower = c.step > 1 ? kSteppedPixels : c.windows ? kWindowedPixels : 1;
+  return channels < tile_cycles(product, best_tile(product, target), target) * points * slower;
 }
 
 int64_t registers_used(const BlockedConv& c, const ConvTile& t, const Target& target) {

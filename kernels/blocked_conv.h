@@ -19,6 +19,7 @@ struct BlockedConv {
   DType dtype = DType::f32;
   LoopExtent lane;
   std::optional<LoopExtent> blocks;         // of output channels
+  std::string channels;                     // plain layout: the loop that blocks and lanes are
   std::vector<LoopExtent> batch;            // axes of X before rows; of W too: those in `paired`
   std::vector<LoopExtent> paired;           // a product of its own for each point of these
   std::optional<LoopExtent> rows, columns;  // the last two axes of X
@@ -33,6 +34,27 @@ struct BlockedConv {
 /// where W[oc.., channels and taps..] moves with the last axis, in whole vectors.
 std::optional<BlockedConv> find_blocked_conv(const Program& program, const std::string& name,
                                              const Target& target);
+
+/// A convolution in plain layout, Y[n, oc, pixels..] = sum of X * W[oc, channels and taps..], whose
+/// output channels can be cut into blocks of lanes. Nothing for groups, for a W that is no plain
+/// element, or where the result has no pixels beside the channels.
+struct PlainConv {
+  BlockedConv parts;
+  size_t dimension = 0;  // of the result: its channels
+  int64_t result = 0;    // elements of it
+  int64_t step = 1;      // of X along the last axis
+  bool windows = false;  // X moves along it with taps too
+};
+std::optional<PlainConv> find_plain_conv(const Program& program, const std::string& name,
+                                         const Target& target);
+
+/// Whether channels in the lanes are estimated to be faster than pixels, `product` the same stage:
+/// each vector of the result is scattered, but X comes by single elements, wherever it lies, where
+/// vectors of pixels cross lines (taps) or are put together from several (steps).
+bool prefers_channels(const PlainConv& c, const Contraction& product, const Target& target);
+
+/// Of its elements; 0 where an extent is symbolic.
+int64_t bytes_of(const Buffer& b);
 
 /// Accumulators in registers: rows x columns pixels by blocks of channels.
 struct ConvTile {

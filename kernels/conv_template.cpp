@@ -74,6 +74,7 @@ struct ConvLoops {
   std::vector<Loop> outer;  // from the outside in; the last is the tile's
   std::vector<Loop> unrolled;
   std::optional<Loop> rows;  // over row tiles, the innermost of them
+  Loop lane;
 };
 
 /// Adds the reduction loops to `order`, the last `steps` steps of them as loops to unroll.
@@ -103,9 +104,18 @@ ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice
   StageSteps anchor = s[c.stage];
   ConvLoops t;
   for (const LoopExtent& l : c.batch) t.outer.push_back({c.stage, l.loop});
-  const auto [bo, bi] = anchor.split(c.blocks->loop, choice.tile.blocks);
+  SplitLoops blocks;
+  t.lane = {c.stage, c.lane.loop};
+  if (c.channels.empty()) {
+    blocks = anchor.split(c.blocks->loop, choice.tile.blocks);
+  } else {  // the tile's channels at once: one condition says where they end
+    blocks = anchor.split(c.channels, choice.tile.blocks * c.lane.extent);
+    const SplitLoops lanes = anchor.split(blocks.inner, c.lane.extent);
+    blocks.inner = lanes.outer;
+    t.lane = lanes.inner;
+  }
   const auto [wo, wi] = anchor.split(c.columns->loop, choice.tile.columns);
-  std::vector<Loop> inner = {wi, bi}, pixels = {wo};
+  std::vector<Loop> inner = {wi, blocks.inner}, pixels = {wo};
   if (c.rows) {
     const auto [ho, hi] = anchor.split(c.rows->loop, choice.tile.rows);
     inner.insert(inner.begin(), hi);
@@ -113,15 +123,15 @@ ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice
   }
   const int64_t all = span_tiles(c, choice.tile);
   if (choice.span >= all) {
-    t.outer.push_back(bo);
+    t.outer.push_back(blocks.outer);
     t.outer.insert(t.outer.end(), pixels.begin(), pixels.end());
   } else if (choice.span == 1) {
     t.outer.push_back(pixels[0]);
-    t.outer.push_back(bo);
+    t.outer.push_back(blocks.outer);
     t.outer.insert(t.outer.end(), pixels.begin() + 1, pixels.end());
   } else {
     const auto [po, pi] = anchor.split(pixels[0], choice.span);
-    t.outer.insert(t.outer.end(), {po, bo, pi});
+    t.outer.insert(t.outer.end(), {po, blocks.outer, pi});
     t.outer.insert(t.outer.end(), pixels.begin() + 1, pixels.end());
     pixels[0] = pi;
   }
@@ -129,7 +139,7 @@ ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice
   std::vector<LoopRef> order(t.outer.begin(), t.outer.end());
   place_reduction(anchor, c, choice.unroll, order, t);
   order.insert(order.end(), inner.begin(), inner.end());
-  order.push_back(Loop{c.stage, c.lane.loop});
+  order.push_back(t.lane);
   anchor.reorder(order);
   t.unrolled.insert(t.unrolled.end(), inner.begin(), inner.end());
   return t;
@@ -169,6 +179,23 @@ void write_in_place(Schedule& s, const std::string& copy) {
   }
 }
 
+/// A map at the tile's end, the channels of a block in its lanes:  oc h w | -> oc.o h w oc.i
+void finish_across(Schedule& s, const std::string& stage, const Loop& tile, const PlainConv& c) {
+  std::vector<Loop> loops = loops_below(s, stage, tile);
+  Loop lane = loops[c.dimension];
+  loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(c.dimension));
+  if (loop_extent(s, lane) > c.parts.lane.extent) {
+    const auto [o, i] = s[stage].split(lane, c.parts.lane.extent);
+    loops.insert(loops.begin(), o);
+    lane = i;
+  }
+  std::vector<LoopRef> order(loops.begin(), loops.end());
+  order.push_back(lane);
+  s[stage].reorder(order);
+  for (const Loop& l : loops) s[stage].unroll(l);
+  s[stage].vectorize(lane, {Tail::mask});
+}
+
 /// The last block may have lanes of no channel: the others run without their mask.
 void cut_last_block(Schedule& s, const BlockedConv& c) {
   for (const Loop& l : s[c.stage].loops())
@@ -193,13 +220,33 @@ void conv_template(Schedule& s, Knobs& knobs) {
   const size_t in_tile = place_sum(s, anchor, c->output, t.outer.back(), done);
   if (done.size() > 1) write_in_place(s, done[1]);
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);
-  s[anchor].vectorize(Loop{anchor, c->lane.loop});
+  s[anchor].vectorize(t.lane);
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], t.outer.back());
   if (choice.ahead > 0 && !c->reduce.empty())
     s.try_apply(Prefetch{anchor, c->x_buffer, c->reduce[0].loop, choice.ahead});
   fuse_and_parallel(s, anchor, t.outer);
   if (choice.tile.rows == 1) branch_on_rows(s, *c, t);
   cut_last_block(s, *c);
+  schedule_rest(s, done);
+}
+
+void plain_conv_template(Schedule& s, Knobs& knobs) {
+  const std::string anchor = roles(s.program()).anchor;
+  const auto plain = find_plain_conv(s.program(), anchor, s.target());
+  TENON_CHECK(plain, "plain_conv_template on a program without a convolution in plain layout");
+  const BlockedConv& c = plain->parts;
+  const ConvChoice choice = choose(c, s.target(), knobs);
+  const bool ahead = is_constant(s.program(), c.w_buffer);
+  s.pack(c.w_buffer, c.w_layout, {ahead ? PackWhen::ahead : PackWhen::run_time});
+  const ConvLoops t = tile_loops(s, c, choice);
+  const Loop tile = t.outer.back();
+  std::vector<std::string> done = {anchor, s[anchor].cache_write(tile, {Scope::reg}).store};
+  for (const Loop& l : t.unrolled) s[anchor].unroll(l);
+  s[anchor].vectorize(t.lane, {Tail::mask});
+  for (const std::string& stage : roles(s.program()).epilogue)
+    if (stage != done[1]) s.try_apply(ReverseComputeInline{stage});
+  finish_across(s, done[1], tile, *plain);
+  fuse_and_parallel(s, anchor, t.outer);
   schedule_rest(s, done);
 }
 

@@ -94,7 +94,13 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
   const bool along_rows = product && reduces_rows(*product, target);
   if (rows && along_rows) list.push_back({"row", row_template});
   if (product && is_matrix_product(*product)) add_products(list, program, *product, target);
+  const auto plain = product && !is_matrix_product(*product)
+                         ? find_plain_conv(program, anchor, target)
+                         : std::nullopt;
+  const bool channels = plain && prefers_channels(*plain, *product, target);
+  if (channels) list.push_back({"plain_conv", plain_conv_template});
   if (product) list.push_back({"tile", tile_template});
+  if (plain && !channels) list.push_back({"plain_conv", plain_conv_template});
   if (rows && !along_rows) list.push_back({"row", row_template});
   list.push_back({"generic", generic_template});
   return list;

@@ -16,6 +16,10 @@ void tile_template(Schedule& s, Knobs& knobs);
 /// the anchor.
 void conv_template(Schedule& s, Knobs& knobs);
 
+/// Convolutions in plain layout by the same tiles, output channels cut into lanes; each vector of
+/// the result is scattered, which long sums pay for. Needs find_plain_conv() of the anchor.
+void plain_conv_template(Schedule& s, Knobs& knobs);
+
 /// Winograd's convolution: blocks of tiles whose transformed input, products and pixels stay in the
 /// second cache. Needs find_winograd().
 void winograd_template(Schedule& s, Knobs& knobs);

@@ -52,6 +52,7 @@ const std::vector<Case>& template_cases() {
       {"conv2d", {"c_in=3", "h=17", "w=17", "c_out=8", "k=3", "stride=2", "pad=1"}},
       {"conv2d", {"c_in=7", "h=13", "w=17", "c_out=7", "k=3", "pad=1", "groups=7"}},
       {"conv2d", {"c_in=4", "h=12", "w=13", "c_out=4", "k=5", "pad=2", "stride=2", "groups=4"}},
+      {"conv2d", {"n=2", "c_in=20", "h=15", "w=19", "c_out=35", "k=3", "stride=2", "pad=1"}},
       {"conv2d_blocked", {"c_in=20", "h=9", "w=17", "c_out=35", "k=3", "pad=1"}},
       {"conv2d_blocked", {"n=2", "c_in=48", "h=7", "w=7", "c_out=40", "k=1"}},
       {"conv2d_blocked",

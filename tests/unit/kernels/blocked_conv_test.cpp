@@ -4,6 +4,7 @@
 
 #include "kernels/matmul.h"
 #include "kernels/table.h"
+#include "kernels/templates.h"
 
 using namespace tenon;
 
@@ -75,6 +76,33 @@ TEST_CASE("a transposed convolution is one for each kind of pixel") {
   REQUIRE(line);
   CHECK_FALSE(line->rows);
   CHECK(line->columns->extent == 50);
+}
+
+TEST_CASE("a convolution in plain layout has channels to cut into lanes") {
+  const Program program = program_of(
+      "conv2d", {"n=2", "c_in=64", "h=15", "w=15", "c_out=40", "k=3", "pad=1", "stride=2"});
+  const auto plain = find_plain_conv(program, "Y", wide());
+  REQUIRE(plain);
+  const BlockedConv& c = plain->parts;
+  CHECK(c.channels == "oc");
+  CHECK(plain->dimension == 1);
+  CHECK(plain->step == 2);
+  CHECK(plain->windows);
+  CHECK(c.lane.extent == 16);
+  CHECK(c.blocks->extent == 3);
+  CHECK(c.rows->extent == 8);
+  CHECK(c.columns->extent == 8);
+  const std::vector<LayoutDim> layout = {{0, 16, 0}, {1, 1, 0}, {2, 1, 0}, {3, 1, 0}, {0, 1, 16}};
+  CHECK(c.w_layout == layout);
+  const auto first = [&](const std::vector<std::string>& words) {
+    return templates_for(program_of("conv2d", words), wide()).front().name;
+  };
+  CHECK(first({"c_in=64", "h=56", "w=56", "c_out=64", "k=3", "pad=1", "stride=2"}) == "plain_conv");
+  CHECK(first({"c_in=1", "h=56", "w=56", "c_out=16", "k=3"}) == "tile");  // sums too short
+  CHECK(first({"c_in=64", "h=56", "w=56", "c_out=64", "k=1"}) == "matmul");
+  CHECK_FALSE(find_plain_conv(
+      program_of("conv2d", {"c_in=64", "h=14", "w=16", "c_out=64", "k=3", "groups=2"}), "Y",
+      wide()));
 }
 
 TEST_CASE("what is no convolution on blocks is not taken for one") {
