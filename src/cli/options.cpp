@@ -46,7 +46,7 @@ Target CommandOptions::parsed_target() const {
 void add_common(CLI::App& verb, CommandOptions& options) {
   verb.add_option("--target", options.target,
                   "host, or a level of it: " + join(Target::known_names()) +
-                      "; opencl (opencl:1 the second device)")
+                      "; \"host,-amx\" leaves out features; opencl (opencl:1 the second device)")
       ->capture_default_str();
   verb.add_option("--threads", options.threads,
                   "threads to run on (0: all cores this process may use)")

@@ -39,6 +39,18 @@ void print_gpu(const Target& t) {
   print_devices();
 }
 
+/// What adds up products of bytes and of bf16.
+std::string narrow_products(const Target& t) {
+  std::vector<std::string> all;
+  for (const char* f : {"avx512vnni", "avxvnni", "avx512bf16", "amx-int8", "amx-bf16"})
+    if (t.has_feature(f)) all.push_back(f);
+  if (all.empty()) return "none";
+  const bool dots = t.has_feature("avx512bf16") && t.bf16_dot_cost > 0;
+  return join(all) +
+         (dots ? fmt::format(" (a bf16 dot takes as long as {} multiply-adds)", t.bf16_dot_cost)
+               : "");
+}
+
 void print_table(const Target& t, const Peaks& peaks, bool measured) {
   if (t.is_gpu()) return print_gpu(t);
   fmt::print("{:18} {}\n", "target", t.name);
@@ -46,6 +58,7 @@ void print_table(const Target& t, const Peaks& peaks, bool measured) {
   fmt::print("{:18} {} bit, {} registers, {} f32 lanes{}{}\n", "vectors", t.vector_bits,
              t.vector_registers, t.lanes(f32), t.has_fma ? ", fma" : "",
              t.has_masks ? ", masks" : "");
+  fmt::print("{:18} {}\n", "narrow products", narrow_products(t));
   fmt::print("{:18} {}\n", "cores allowed", t.cores);
   fmt::print("{:18} L1d {} KB, L2 {} KB a core, L3 {} KB\n", "caches", t.l1d_bytes >> 10,
              t.l2_bytes >> 10, t.l3_bytes >> 10);

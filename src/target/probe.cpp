@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <utility>
 
+#include <target/probe_loops.h>
 #include <tenon/support/text.h>
 
 namespace tenon {
@@ -97,6 +100,13 @@ bool may_use_tiles() {
   return granted;
 }
 
+double seconds_of(void (*loop)(int64_t)) {
+  constexpr int64_t kIterations = 300;
+  const auto start = std::chrono::steady_clock::now();
+  loop(kIterations);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
 const std::vector<CpuFeature>& cpu_features() {
@@ -150,6 +160,23 @@ std::vector<std::string> probe_features() {
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+int probe_bf16_dot_cost() {
+  static const int cost = [] {
+    const std::vector<std::string> features = probe_features();
+    const auto has = [&](const char* f) {
+      return std::binary_search(features.begin(), features.end(), f);
+    };
+    if (!has("avx512f") || !has("avx512bf16")) return 0;
+    double multiplies = 1, dots = 1;  // the shortest windows, s
+    for (int turn = 0; turn < 8; ++turn) {
+      multiplies = std::min(multiplies, seconds_of(probe_loops(512).fma));
+      dots = std::min(dots, seconds_of(bf16_dots_512));
+    }
+    return std::clamp(static_cast<int>(std::lround(dots / multiplies)), 1, 8);
+  }();
+  return cost;
 }
 
 std::string probe_cpu_model() {

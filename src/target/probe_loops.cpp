@@ -125,6 +125,27 @@ void read_128(const void* data, int64_t bytes) {
 
 }  // namespace
 
+__attribute__((target("avx512f,avx512bf16"))) void bf16_dots_512(int64_t iterations) {
+  __asm__ volatile(
+      "vbroadcastss %1, %%zmm30\n\t"
+      ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n\t"
+      "vmovaps %%zmm30, %%zmm\\r\n\t"
+      ".endr\n\t"
+      ".p2align 6\n"
+      "1:\n\t"
+      ".irp r,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n\t"
+      "vdpbf16ps %%zmm30, %%zmm30, %%zmm\\r\n\t"
+      ".endr\n\t"
+      "decq %0\n\t"
+      "jnz 1b\n\t"
+      "vzeroupper"
+      : "+r"(iterations)
+      : "m"(kScale)
+      : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+        "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18",
+        "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm30");
+}
+
 ProbeLoops probe_loops(int vector_bits) {
   if (vector_bits >= 512) return {fma_512, 24 * 16 * 2.0, read_512};
   if (vector_bits >= 256) return {fma_256, 12 * 8 * 2.0, read_256};

@@ -18,4 +18,8 @@ struct ProbeLoops {
 /// fused pair).
 ProbeLoops probe_loops(int vector_bits);
 
+/// As many VDPBF16PS of 512 bits as the multiply-adds of probe_loops(512).fma. The caller makes
+/// sure that this machine has AVX512-BF16.
+void bf16_dots_512(int64_t iterations);
+
 }  // namespace tenon

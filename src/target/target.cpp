@@ -106,6 +106,25 @@ bool has_opencl_device(const std::string& name) {
   return false;
 }
 
+/// "-amx": without all features whose names begin so.
+void leave_out(Target& t, const std::string& word) {
+  const std::string prefix = word.substr(word.empty() ? 0 : 1);
+  std::vector<std::string> known;
+  for (const CpuFeature& f : cpu_features()) known.push_back(f.name);
+  const auto begins = [&](const std::string& f) { return f.rfind(prefix, 0) == 0; };
+  if (word.rfind('-', 0) != 0 || prefix.empty() || t.is_gpu() ||
+      std::none_of(known.begin(), known.end(), begins)) {
+    const std::vector<std::string> near = nearest_names(prefix, known, 1);
+    throw UserError(fmt::format(
+        "target: \"{}\" is no feature to leave out\n  what follows a processor's name is -FEATURE, "
+        "or the beginning of several: -amx, -avx512vnni\n  try: -{}",
+        word, near.empty() ? "amx" : near.front()));
+  }
+  t.features.erase(std::remove_if(t.features.begin(), t.features.end(), begins), t.features.end());
+  t.has_fma = t.has_fma && t.has_feature("fma");
+  t.has_masks = t.has_masks && t.has_feature("avx512f");
+}
+
 std::string architecture(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void check_numbers(const Target& t) {
@@ -149,6 +168,7 @@ std::string Target::to_json() const {
                               {"vector_registers", vector_registers},
                               {"has_fma", has_fma},
                               {"has_masks", has_masks},
+                              {"bf16_dot_cost", bf16_dot_cost},
                               {"cores", cores},
                               {"l1d_bytes", l1d_bytes},
                               {"l2_bytes", l2_bytes},
@@ -174,6 +194,7 @@ Target Target::from_json(std::string_view text) {
     j.at("has_masks").get_to(t.has_masks);
     t.cpu = j.value("cpu", t.cpu);
     t.llvm_cpu = j.value("llvm_cpu", t.llvm_cpu);
+    if (j.contains("bf16_dot_cost")) read_whole(j, "bf16_dot_cost", t.bf16_dot_cost);
     if (j.contains("cores")) read_whole(j, "cores", t.cores);
     if (j.contains("l1d_bytes")) read_whole(j, "l1d_bytes", t.l1d_bytes);
     if (j.contains("l2_bytes")) read_whole(j, "l2_bytes", t.l2_bytes);
@@ -192,6 +213,7 @@ Target Target::host() {
   machine.cpu = probe_cpu_model();
   machine.features = probe_features();
   machine.cores = allowed_cores();
+  machine.bf16_dot_cost = probe_bf16_dot_cost();
   const int cpu = allowed_cpus().front();
   const CacheSizes caches = probe_caches("/sys/devices/system/cpu/cpu" + std::to_string(cpu));
   if (caches.l1d_bytes > 0) machine.l1d_bytes = caches.l1d_bytes;
@@ -246,6 +268,12 @@ std::vector<std::string> Target::known_names() {
 }
 
 Target Target::parse(std::string_view text) {
+  const std::vector<std::string> parts = split_text(std::string(text), ',');
+  if (parts.size() > 1) {
+    Target out = parse(parts[0]);
+    for (size_t n = 1; n < parts.size(); ++n) leave_out(out, parts[n]);
+    return out;
+  }
   if (text == "host") return host();
   if (text == "opencl") return opencl();
   if (text.rfind("opencl:", 0) == 0) {

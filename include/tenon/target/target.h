@@ -33,6 +33,7 @@ struct Target {
   int vector_registers = 16;          ///< architectural vector registers of that width
   bool has_fma = false;               ///< fused multiply-add on vectors
   bool has_masks = false;        ///< masked vector loads, stores and blends in hardware (AVX-512)
+  int bf16_dot_cost = 0;         ///< multiply-adds that take as long as one VDPBF16PS; 0: unknown
   int cores = 1;                 ///< CPUs this process may use: affinity mask and CPU quota
   int64_t l1d_bytes = 32 << 10;  ///< level-1 data cache of one core
   int64_t l2_bytes = 256 << 10;  ///< level-2 cache, the share of one core
@@ -78,7 +79,9 @@ struct Target {
   /// "host", "opencl" (or "opencl:1", the second device), or a level of known_names(): the host
   /// restricted to that level's features, so that narrower code can be tested on a wide machine. A
   /// level above the host's gives that level's least machine, which can be compiled for but not
-  /// run. UserError for an unknown word, DeviceError for a device that is not there.
+  /// run. ",-amx" behind a processor's word leaves out the features whose names begin so
+  /// (",-amx,-fma" both kinds). UserError for an unknown word or feature, DeviceError for a device
+  /// that is not there.
   static Target parse(std::string_view text);
 
   /// The words for processors that parse() takes.

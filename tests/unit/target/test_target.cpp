@@ -152,3 +152,18 @@ TEST_CASE("cores follow the affinity mask") {
   CHECK(cpus == std::vector<int>{last});
   CHECK(cores == 1);
 }
+
+TEST_CASE("features can be left out of a target") {
+  const Target plain = Target::parse("x86-64/avx512,-avx512f,-fma,-avx512vnni");
+  CHECK(plain.name == "x86-64/avx512");
+  CHECK_FALSE(plain.has_feature("avx512f"));
+  CHECK_FALSE(plain.has_masks);
+  CHECK_FALSE(plain.has_fma);
+  const Target host = Target::host(), without = Target::parse("host,-amx");
+  for (const char* f : {"amx-tile", "amx-int8", "amx-bf16"}) CHECK_FALSE(without.has_feature(f));
+  CHECK(without.runs_on(host));
+  CHECK((without.fingerprint() == host.fingerprint()) == !host.has_feature("amx-tile"));
+  for (const char* text : {"host,amx", "host,-", "host,-avx9", "host,"})
+    CHECK_THROWS_WITH(Target::parse(text), Contains("is no feature to leave out"));
+  CHECK_THROWS_WITH(Target::parse("host,-amx-int9"), Contains("try: -amx-int8"));
+}
