@@ -294,7 +294,9 @@ Stmt Partitioner::loop(const For& n, bool selects) {
   selects |= n.notes.count(std::string(kPartitionNote)) > 0;
   const auto low = as_int(n.min), extent = as_int(n.extent);
   if (extent && *extent <= 0) return {};
-  if (extent && *extent == 1) return stmt(substitute(n.body, {{n.var, n.min}}), selects);
+  // The rows of a tile stay a loop, however few they are.
+  if (extent && *extent == 1 && !n.intrinsic)
+    return stmt(substitute(n.body, {{n.var, n.min}}), selects);
   if (!low || !extent) {
     For out = n;
     out.body = stmt(n.body, selects);

@@ -4,7 +4,6 @@
 #include <tenon/support/error.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <set>
 
@@ -194,41 +193,64 @@ void check_memory(const Nest& nest, const Program& program, const FormulaMatch& 
   }
 }
 
-/// A product of tiles: four loops and the stage, whole tiles of each axis.
-void check_tile_loops(const Nest& nest) {
+/// The loops of a product of tiles, by their place in the path.
+struct TileLoops {
+  std::optional<size_t> tiles;
+  size_t rows = 0, lanes = 0, steps = 0, group = 0;
+};
+
+/// [tiles] rows lanes (spatial), then a sum of at least steps and elements of a lane.
+std::optional<TileLoops> tile_loops(const Nest& nest) {
   const Stage& stage = *nest.path.stage;
   const auto& loops = nest.path.loops;
-  const int64_t sizes[] = {nest.parts.rows, nest.parts.lanes, nest.parts.steps, nest.parts.group};
-  const char* const words[] = {"rows", "lanes", "steps", "elements of a lane"};
-  bool alone = loops.size() == nest.at + 4 && loops.back()->body.as<Stage>() == &stage;
+  size_t sums = nest.at;
+  while (sums < loops.size() && !binds_reduce(stage, loops[sums]->var)) ++sums;
+  const size_t spatial = sums - nest.at;
+  bool alone = (spatial == 2 || spatial == 3) && loops.size() >= sums + 2 &&
+               loops.back()->body.as<Stage>() == &stage;
   for (size_t n = nest.at; alone && n + 1 < loops.size(); ++n)
     alone = loops[n]->body.as<For>() == loops[n + 1];
-  if (!alone)
+  for (size_t n = sums; alone && n < loops.size(); ++n) alone = binds_reduce(stage, loops[n]->var);
+  if (!alone) return std::nullopt;
+  TileLoops out{{}, sums - 2, sums - 1, loops.size() - 2, loops.size() - 1};
+  if (spatial == 3) out.tiles = nest.at;
+  return out;
+}
+
+/// Whole tiles of each axis but the rows.
+TileLoops check_tile_loops(const Nest& nest) {
+  const Stage& stage = *nest.path.stage;
+  const auto found = tile_loops(nest);
+  if (!found)
     refuse(Rule::tensorize_nest,
            fmt::format("{}the loops over rows, lanes, steps and elements of a lane must be the "
-                       "innermost, in that order, with nothing between them",
+                       "innermost, in that order, with nothing between them but more of the sum; "
+                       "one loop over tiles of rows may be outside",
                        nest.lead()),
            "split the reduction by the elements of a lane, and reorder", nest.mark());
-  for (size_t n = 0; n < 4; ++n) {
-    const For& loop = *loops[nest.at + n];
+  const auto whole = [&](size_t at, int64_t size, int64_t most, const char* what) {
+    const For& loop = *nest.path.loops[at];
     const auto extent = extent_of(loop);
-    const bool whole = extent && *extent > 0 && *extent % sizes[n] == 0 &&
-                       (n < 3 || *extent == sizes[n]) && binds_reduce(stage, loop.var) == (n >= 2);
-    if (!whole)
-      refuse(Rule::tensorize_group,
-             fmt::format("{}loop \"{}\" of extent {} must run over the {}, in tiles of {}",
-                         nest.lead(), loop.var.name(), print(loop.extent), words[n], sizes[n]),
-             "pad_einsum to multiples of the tile, and split by them",
-             full_name(nest.path, nest.at + n));
-  }
+    if (extent && *extent > 0 && *extent % size == 0 && *extent <= most) return;
+    refuse(
+        Rule::tensorize_group,
+        fmt::format("{}loop \"{}\" of extent {} must run over the {}, in tiles of {}", nest.lead(),
+                    loop.var.name(), print(loop.extent), what, size > 1 ? size : most),
+        "pad_einsum to multiples of the tile, and split by them", full_name(nest.path, at));
+  };
+  constexpr int64_t kAny = INT64_MAX;
+  whole(found->rows, 1, found->tiles ? nest.parts.rows : kAny, "rows");
+  whole(found->lanes, nest.parts.lanes, kAny, "lanes");
+  whole(found->steps, nest.parts.steps, kAny, "steps");
+  whole(found->group, nest.parts.group, nest.parts.group, "elements of a lane");
+  for (size_t n = found->steps; n-- > found->lanes + 1;) whole(n, 1, kAny, "rest of the sum");
   const auto whole_axis = [&](size_t n) {
     const auto extent = as_int(stage.axes[n].axis.extent);
-    const size_t last = stage.indices.size() - 1;
-    return extent && *extent % (n == last ? nest.parts.lanes : nest.parts.rows) == 0;
+    return extent && *extent % nest.parts.lanes == 0;
   };
   for (size_t n = 0; n < stage.indices.size(); ++n)
-    if (stage.spatial_guard.defined() && uses_var(stage.axes[n].value, nest.lanes().var) &&
-        !whole_axis(n))
+    if (stage.spatial_guard.defined() &&
+        uses_var(stage.axes[n].value, nest.path.loops[found->lanes]->var) && !whole_axis(n))
       refuse(Rule::tensorize_group,
              fmt::format("{}axis \"{}\" of extent {} is no whole number of tiles", nest.lead(),
                          stage.axes[n].axis.var.name(), print(stage.axes[n].axis.extent)),
@@ -237,55 +259,65 @@ void check_tile_loops(const Nest& nest) {
     refuse(Rule::tensorize_group,
            fmt::format("{}its reduction is guarded by {}", nest.lead(), print(stage.reduce_guard)),
            "pad_einsum the reduction to whole steps", nest.mark());
+  return *found;
 }
 
-/// How far an index moves in memory for one iteration of each loop of a nest of tiles.
-std::optional<std::array<int64_t, 4>> tile_strides(const Nest& nest, const Buffer& buffer,
-                                                   const std::vector<Expr>& indices) {
+/// How far an index moves in memory for one iteration of the loops inside a tile.
+struct TileStrides {
+  int64_t tiles = 0, rows = 0, lanes = 0, steps = 0, group = 0;
+};
+
+std::optional<TileStrides> tile_strides(const Nest& nest, const TileLoops& loops,
+                                        const Buffer& buffer, const std::vector<Expr>& indices) {
   Simplifier math = math_for(nest.path);
   const std::vector<Expr> at = over_loops(*nest.path.stage, indices);
   const Affine form = math.affine(math.simplify(flat_index(*buffer, at)));
-  std::array<int64_t, 4> out{};
+  TileStrides out;
   if (form.overflow) return std::nullopt;
+  std::vector<std::pair<size_t, int64_t*>> all = {{loops.rows, &out.rows},
+                                                  {loops.lanes, &out.lanes},
+                                                  {loops.steps, &out.steps},
+                                                  {loops.group, &out.group}};
+  if (loops.tiles) all.push_back({*loops.tiles, &out.tiles});
   for (const Affine::Term& t : form.terms)
-    for (size_t n = 0; n < 4; ++n) {
-      const Var& v = nest.path.loops[nest.at + n]->var;
+    for (const auto& [loop, stride] : all) {
+      const Var& v = nest.path.loops[loop]->var;
       const VarRef* ref = t.atom.as<VarRef>();
       if (ref && ref->var.same_as(v))
-        out[n] = t.coefficient;
+        *stride = t.coefficient;
       else if (uses_var(t.atom, v))
         return std::nullopt;
     }
   return out;
 }
 
-void check_tile_memory(const Nest& nest, FormulaMatch match) {
+void check_tile_memory(const Nest& nest, const TileLoops& loops, FormulaMatch match) {
   const Stage& stage = *nest.path.stage;
-  const auto out = tile_strides(nest, stage.outputs[0], stage.indices);
+  const auto out = tile_strides(nest, loops, stage.outputs[0], stage.indices);
   const bool zero_start =
       stage.init.empty() || as_int(stage.init[0]) == 0 || as_float(stage.init[0]) == 0.0;
   const bool memory = stage.outputs[0]->scope != Scope::reg;
-  if (!out || !memory || !zero_start || (*out)[0] <= 0 || (*out)[1] != 1 || (*out)[2] != 0 ||
-      (*out)[3] != 0)
+  if (!out || !memory || !zero_start || out->rows <= 0 || out->lanes != 1 || out->steps != 0 ||
+      out->group != 0)
     refuse(Rule::tensorize_output,
            fmt::format("{}its lanes must write neighbouring elements of {} in memory, sums that "
                        "start at 0",
                        nest.lead(), stage.outputs[0]->name),
            "lanes over the innermost dimension of the output, no register scope", nest.mark());
-  const auto is_lanes = [&](const Expr& e) {
+  const auto strides = [&](const Expr& e) {
     const Load& n = *e.as<Load>();
-    const auto s = tile_strides(nest, n.buffer, n.indices);
-    return s && (*s)[1] != 0;
+    return tile_strides(nest, loops, n.buffer, n.indices);
   };
-  if (is_lanes(match.loads[0]) && match.loads[0].dtype() == match.loads[1].dtype())
+  const auto first = strides(match.loads[0]);
+  if (first && first->lanes != 0 && match.loads[0].dtype() == match.loads[1].dtype())
     std::swap(match.loads[0], match.loads[1]);  // the product commutes
   const int64_t group = nest.parts.group;
   for (size_t k = 0; k < 2; ++k) {
     const Load& n = *match.loads[k].as<Load>();
-    const auto s = tile_strides(nest, n.buffer, n.indices);
-    const bool fine = s && (*s)[3] == 1 &&
-                      (k == 0 ? (*s)[0] > 0 && (*s)[1] == 0 && (*s)[2] == group
-                              : (*s)[0] == 0 && (*s)[1] == group && (*s)[2] > 0);
+    const auto s = strides(match.loads[k]);
+    const bool fine = s && s->group == 1 &&
+                      (k == 0 ? s->rows > 0 && s->lanes == 0 && s->steps == group
+                              : s->rows == 0 && s->tiles == 0 && s->lanes == group && s->steps > 0);
     if (fine) continue;
     refuse(
         Rule::tensorize_operand,
@@ -300,8 +332,8 @@ void check_tile_memory(const Nest& nest, FormulaMatch match) {
 
 void check_nest(const Nest& nest, const Program& program) {
   if (nest.parts.is_tile()) {
-    check_tile_loops(nest);
-    return check_tile_memory(nest, check_value(nest));
+    const TileLoops loops = check_tile_loops(nest);
+    return check_tile_memory(nest, loops, check_value(nest));
   }
   check_loops(nest);
   check_memory(nest, program, check_value(nest));
@@ -346,7 +378,10 @@ Program Tensorize::apply(const Program& program, const Target& target) const {
              {}, full_name(path, at));
   const Nest nest{path, at, *intrinsic, parts_of(*intrinsic), target};
   const bool tile = nest.parts.is_tile();
-  tile ? check_tile_loops(nest) : check_loops(nest);
+  if (tile)
+    check_tile_loops(nest);
+  else
+    check_loops(nest);
   if (!tile && nest.group()) check_unmarked(path, at + 1, LoopMark::unroll);
   check_iterations(path, at, "tensorize");
   check_nest(nest, program);

@@ -185,8 +185,9 @@ TEST_CASE("tensorize on tiles refuses what is no whole number of them") {
   refused([] { tiled(32, 32, 68)["C"].tensorize("i.i", "tile_u8i8_i32"); },
           {"loop \"k.o\" of extent 17 must run over the steps, in tiles of 16",
            "pad_einsum to multiples of the tile"});
-  refused([] { tiled(20, 32, 64)["C"].tensorize("i.i", "tile_u8i8_i32"); },
-          {"axis \"i\" of extent 20 is no whole number of tiles"});
+  CHECK_NOTHROW(tiled(20, 32, 64)["C"].tensorize("i.i", "tile_u8i8_i32"));
+  refused([] { tiled(32, 40, 64)["C"].tensorize("i.i", "tile_u8i8_i32"); },
+          {"axis \"j\" of extent 40 is no whole number of tiles"});
   refused([] { tiled(32, 32, 70)["C"].tensorize("i.i", "tile_u8i8_i32"); },
           {"must run over the steps"});
   refused(
@@ -194,7 +195,7 @@ TEST_CASE("tensorize on tiles refuses what is no whole number of them") {
         tiled(32, 32, 64, {"i.o", "j.o", "i.i", "k.o", "j.i", "k.i"})["C"].tensorize(
             "i.i", "tile_u8i8_i32");
       },
-      {"loop \"k.o\" of extent 16 must run over the lanes"});
+      {"the loops over rows, lanes, steps and elements of a lane must be the innermost"});
   refused([] { tiled(32, 32, 64)["C"].tensorize("j.i", "tile_u8i8_i32"); },
           {"the loops over rows, lanes, steps and elements of a lane must be the innermost"});
 }

@@ -32,9 +32,12 @@ struct Tensorize {
       "it is a map), and in that only the stage. In memory each operand has the elements of a lane "
       "next to each other and the lanes in order, or is the same for all lanes. Guards and lanes "
       "that do not fill a vector are masked; a target that lacks the intrinsic runs the formula on "
-      "plain vectors. Of a product of tiles the loop runs over the rows, inside it are the loops over "
-      "lanes, steps and elements of a lane in whole tiles without guards, the sums start at 0 and "
-      "stay in tiles until the last step. The tensorized nest is not changed afterwards.";
+      "plain vectors. Of a product of tiles the loop runs over the rows, inside it are the loops "
+      "over "
+      "lanes, steps and elements of a lane in whole tiles without guards, more loops of the sum "
+      "before the steps and one loop over tiles of rows around the rows where there are some; the "
+      "sums start at 0 and stay in tiles until the last step. The tensorized nest is not changed "
+      "afterwards.";
   static constexpr std::string_view kBefore =
       "for x in 0..n\n  for r in 0..4  reduce: C(x) += i32(A(r)) * i32(B(x, r))";
   static constexpr std::string_view kAfter =

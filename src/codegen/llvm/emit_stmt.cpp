@@ -91,7 +91,8 @@ void Emitter::keep_loads_apart() {
 
 /// preheader -> loop (phi) ... -> back or after: tested at the bottom, so that what does not change
 /// can leave.
-void Emitter::emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty) {
+void Emitter::emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty,
+                        const std::function<void()>& body) {
   llvm::BasicBlock* preheader = new_block((n.var.name() + ".enter").c_str());
   llvm::BasicBlock* loop = new_block(n.var.name().c_str());
   llvm::BasicBlock* after = new_block((n.var.name() + ".done").c_str());
@@ -107,7 +108,7 @@ void Emitter::emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool
   frame_.depths[at] = ++frame_.loop_depth;
   if (non_negative(n.min)) frame_.non_negative.insert(n.var.get());
   bind(n.var, at);
-  emit(n.body);
+  body ? body() : emit(n.body);
   unbind(n.var);
   --frame_.loop_depth;
   llvm::Value* next = builder_.CreateAdd(at, builder_.getInt64(1), "", true, true);

@@ -5,6 +5,7 @@
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -72,7 +73,7 @@ class Emitter {
     std::unordered_map<const BufferNode*, Home> homes;
     std::unordered_map<const llvm::Value*, int> depths;
     std::vector<llvm::AllocaInst*> register_parts;
-    bool uses_tiles = false;
+    int tile_rows = 0;  // of the tiles that this thread has taken; 0: none
   };
 
   // types (emit_ops.cpp)
@@ -161,7 +162,8 @@ class Emitter {
   void bind_step(const For& n, const Linear& min, int64_t i);
   bool registers_are_short() const;
   void keep_loads_apart();
-  void emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
+  void emit_loop(const For& n, llvm::Value* begin, llvm::Value* end, bool may_be_empty,
+                 const std::function<void()>& body = {});  // its own body where none is given
   void emit_if(const If& n);
 
   // stores past the caches (emit_stream.cpp)
@@ -191,13 +193,16 @@ class Emitter {
 
   // products of tiles (emit_tiles.cpp)
   struct TileOperand;
+  struct TileCut;
   void emit_tiles(const For& n);
-  void emit_tile_steps(const For& n, const TileOperand& a, const TileOperand& b, int64_t row_tiles,
-                       int64_t lane_tiles, int64_t steps);
+  void emit_tile_sums(const TileNest& nest, size_t depth, const TileCut& cut);
+  void emit_tile_steps(const TileNest& nest, const TileCut& cut);
+  void emit_tile_step(const TileCut& cut, const TileOperand& a, const TileOperand& b,
+                      llvm::Value* step);
   TileOperand tile_operand(const TileNest& nest, const BufferNode& buffer, const Expr& index);
-  void tile_call(unsigned id, int tile, const TileOperand& at, const Linear& offset,
+  void tile_call(unsigned id, int64_t tile, const TileOperand& at, const Linear& offset,
                  int64_t row_stride);
-  llvm::Function* tiles_on();
+  llvm::Function* tiles_on(int rows);
   void finish_tiles();
 
   // functions (emit_function.cpp)
