@@ -73,6 +73,8 @@ std::vector<int> normal_axes(std::string_view where, const std::vector<int64_t>&
 
 DType accumulator_type(DType t) { return t == f16 || t == bf16 ? f32 : t; }
 
+DType wide_type(DType t) { return t == u8 || t == i8 ? i32 : accumulator_type(t); }
+
 Expr as_type(DType t, Expr e) { return e.dtype() == t ? e : cast(t, std::move(e)); }
 
 void require_rank(std::string_view where, const Tensor& t, int rank) {
@@ -85,6 +87,15 @@ void require_same_type(std::string_view where, const Tensor& a, const Tensor& b)
   if (a.dtype() != b.dtype())
     throw UserError(fmt::format("{}: \"{}\" is {} and \"{}\" is {}; the types must be equal", where,
                                 a.name(), name(a.dtype()), b.name(), name(b.dtype())));
+}
+
+void require_same_wide_type(std::string_view where, const Tensor& a, const Tensor& b) {
+  const DType wide = wide_type(a.dtype()), other = wide_type(b.dtype());
+  if (wide != other)
+    throw UserError(fmt::format(
+        "{}: \"{}\" is {}, whose sums are {}, and \"{}\" is {}, whose sums are {}; they must be "
+        "equal",
+        where, a.name(), name(a.dtype()), name(wide), b.name(), name(b.dtype()), name(other)));
 }
 
 void require_float(std::string_view where, const Tensor& t) {

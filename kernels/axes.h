@@ -28,12 +28,16 @@ std::vector<int> normal_axes(std::string_view where, const std::vector<int64_t>&
 
 /// The type sums over `t` are kept in: f32 for f16 and bf16, else t itself.
 DType accumulator_type(DType t);
+/// The type that sums of narrow products stay in: i32 for bytes, else accumulator_type.
+DType wide_type(DType t);
 /// cast unless it is of that type already.
 Expr as_type(DType t, Expr e);
 
 /// UserError "where: NAME needs ... " unless the ranks and types are as said.
 void require_rank(std::string_view where, const Tensor& t, int rank);
 void require_same_type(std::string_view where, const Tensor& a, const Tensor& b);
+/// Both are summed in the same wide_type.
+void require_same_wide_type(std::string_view where, const Tensor& a, const Tensor& b);
 void require_float(std::string_view where, const Tensor& t);
 
 }  // namespace tenon

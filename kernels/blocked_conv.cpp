@@ -38,7 +38,7 @@ std::optional<Factors> factors(const Stage& s, const Var& lane) {
   const Binary* product = value->as<Binary>();
   if (!product || product->op != BinaryOp::mul || combiner_op(*s.combiner) != BinaryOp::add)
     return std::nullopt;
-  const Load *a = product->a.as<Load>(), *b = product->b.as<Load>();
+  const Load *a = without_casts(product->a).as<Load>(), *b = without_casts(product->b).as<Load>();
   if (!a || !b || a->buffer == b->buffer) return std::nullopt;
   const bool a_moves = uses(*a, lane), b_moves = uses(*b, lane);
   if (a_moves == b_moves ? spatial_uses(*a, s) < spatial_uses(*b, s) : a_moves) std::swap(a, b);

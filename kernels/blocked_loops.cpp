@@ -1,8 +1,17 @@
 #include "kernels/blocked_loops.h"
 
+#include <algorithm>
+
 #include "kernels/cost.h"
 
 namespace tenon {
+namespace {
+
+/// Bytes of a row that are copied before the next rows: enough for the prefetchers, while the
+/// panels that are written lie in few enough pages.
+constexpr int64_t kPieceOfRow = 512;
+
+}  // namespace
 
 BlockedLoops block_loops(Schedule& s, const Contraction& c, const Blocking& b,
                          const TileShape& shape) {
@@ -80,11 +89,13 @@ void interleave(Schedule& s, const std::string& copy, const std::vector<Loop>& l
   const Loop lanes = loops[static_cast<size_t>(c.x_order.back())];
   const Loop k = loops[static_cast<size_t>(dots.k_of_x)];
   const auto [group, term] = s[copy].split(k, dots.group);
-  const auto [panel, lane] = s[copy].split(lanes, width);
+  const int64_t panels = std::max<int64_t>(1, kPieceOfRow / (width * (4 / dots.group)));
+  const auto [piece, columns] = s[copy].split(lanes, panels * width);
+  const auto [panel, lane] = s[copy].split(columns, width);
   std::vector<LoopRef> order;
   for (const Loop& l : loops)
     if (l.name != k.name && l.name != lanes.name) order.push_back(l);
-  order.insert(order.end(), {group, panel, term, lane});
+  order.insert(order.end(), {piece, group, panel, term, lane});
   s[copy].reorder(order);
   s[copy].unroll(term);
   s[copy].vectorize(lane, {Tail::mask});

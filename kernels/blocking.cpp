@@ -26,6 +26,7 @@ constexpr double kTurnCycles = 1;
 struct Sizes {
   double batch = 1;
   int64_t m = 1, n = 1, k = 1, lanes = 1, bytes = 4;
+  double step_cost = 1;
 };
 
 Sizes sizes_of(const Contraction& c, const Target& target) {
@@ -36,6 +37,7 @@ Sizes sizes_of(const Contraction& c, const Target& target) {
   s.k = c.reduce[0].extent;
   s.lanes = target.lanes(c.dtype);
   s.bytes = byte_size(c.dtype);
+  s.step_cost = c.step_cost;
   return s;
 }
 
@@ -65,8 +67,8 @@ struct Stream {
 
 /// Cycles of one step of a tile: multiply-adds and loads two a cycle, the panel's stream, the
 /// latency of an accumulator.
-double step_cycles(double rows, double vectors, const Stream& x) {
-  const double fma = rows * vectors / 2, loads = (rows + vectors * x.loads) / 2;
+double step_cycles(double rows, double vectors, double cost, const Stream& x) {
+  const double fma = cost * rows * vectors / 2, loads = (rows + vectors * x.loads) / 2;
   return std::max({fma, loads, vectors * x.cycles, 4.0}) + 0.2 * loads;
 }
 
@@ -100,7 +102,7 @@ double compute_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Tar
   each_tile(s.m, b.tile.rows, [&](double row_tiles, int64_t rows) {
     each_tile(s.n, c.width, [&](double tiles, int64_t width) {
       const double r = static_cast<double>(rows), v = static_cast<double>(ceil_div(width, s.lanes));
-      const double steps = static_cast<double>(s.k) * step_cycles(r, v, x);
+      const double steps = static_cast<double>(s.k) * step_cycles(r, v, s.step_cost, x);
       total += row_tiles * tiles *
                (steps + static_cast<double>(c.k_blocks) * end_cycles(r * v, partial, far));
     });
@@ -315,7 +317,7 @@ Blocking best_blocking(const Contraction& c, const Target& target, bool ahead) {
   return best;
 }
 
-Blocking tile_blocking(const Contraction& c, const Target& target, int64_t side) {
+Blocking tile_blocking(const Contraction& c, const Target& target, int64_t side, bool ahead) {
   const Sizes s = sizes_of(c, target);
   const int64_t row_tiles = ceil_div(s.m, side), column_tiles = ceil_div(s.n, side);
   const int64_t rows = column_tiles == 1 ? std::min<int64_t>(row_tiles, 3)
@@ -326,14 +328,16 @@ Blocking tile_blocking(const Contraction& c, const Target& target, int64_t side)
   b.tile = {rows * side, 1, columns};
   b.packed = true;
   const int64_t width = columns * side, panels = ceil_div(s.n, width);
-  const int64_t fit = std::max<int64_t>(1, target.l2_bytes / 2 / (s.k * s.bytes * width));
-  const int64_t blocks = ceil_div(panels, fit), pieces = ceil_div(row_tiles, rows);
+  const int64_t half = target.l2_bytes / 2, pieces = ceil_div(row_tiles, rows);
+  b.panels_outside = ahead && s.k * s.bytes * s.m <= half && s.k * s.bytes * s.n > half;
+  const int64_t fit = std::max<int64_t>(1, half / (s.k * s.bytes * width));
+  const int64_t blocks = b.panels_outside ? 1 : ceil_div(panels, fit);
   const double done = s.batch * static_cast<double>(blocks), cores = target.cores;
   const bool busy = done / cores >= 0.9 * std::ceil(done / cores);
-  const bool by_rows = pieces >= 2 * target.cores || pieces >= panels;
+  const bool by_rows = !busy && s.m >= s.n && pieces >= target.cores;
   const int64_t shared = busy || by_rows ? blocks : ceil_div(blocks, target.cores) * target.cores;
   if (shared > 1) b.panels = ceil_div(panels, shared);
-  if (!busy && by_rows) b.row_pieces = std::min<int64_t>(pieces, target.cores);
+  if (by_rows) b.row_pieces = std::min<int64_t>(pieces, target.cores);
   return b;
 }
 

@@ -39,8 +39,9 @@ Blocking best_blocking(const Contraction& c, const Target& target, bool ahead);
 
 /// The same for a matrix unit with eight tiles of `side` rows and columns, where X comes in panels
 /// of groups: two by two tiles of sums, or one row or column of them; columns so that the block of
-/// X fits half of the second cache; pieces of rows where blocks are too few for the cores.
+/// X fits half of the second cache. Where all of W fits it and X, packed ahead, does not, panels of
+/// X pass by once while W stays. The cores share rows or columns, which there are more of.
 /// tile.vectors counts tiles of columns.
-Blocking tile_blocking(const Contraction& c, const Target& target, int64_t side);
+Blocking tile_blocking(const Contraction& c, const Target& target, int64_t side, bool ahead);
 
 }  // namespace tenon

@@ -10,12 +10,6 @@
 namespace tenon {
 namespace {
 
-const Expr& without_casts(const Expr& e) {
-  const Expr* inner = &e;
-  while (const Cast* c = inner->as<Cast>()) inner = &c->value;
-  return *inner;
-}
-
 /// The value as X * W, X moving with `vector`; W is 1 where it is no such product. Nothing when X
 /// does not move.
 std::optional<std::pair<Expr, Expr>> factors(const Stage& s, const Var& vector) {
@@ -153,6 +147,12 @@ std::optional<ConstantNest> constant_nest(const StagePath& path) {
     nest.loops.push_back({path.loops[n]->var.name(), *extent});
   }
   return nest;
+}
+
+const Expr& without_casts(const Expr& e) {
+  const Expr* inner = &e;
+  while (const Cast* c = inner->as<Cast>()) inner = &c->value;
+  return *inner;
 }
 
 bool is_constant(const Program& program, const std::string& buffer) {

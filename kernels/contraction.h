@@ -27,6 +27,9 @@ struct ConstantNest {
 /// Nothing where the stage has other loops than its axes, or an extent is symbolic or 0.
 std::optional<ConstantNest> constant_nest(const StagePath& path);
 
+/// What is inside of all casts.
+const Expr& without_casts(const Expr& e);
+
 /// Is it a parameter that the program declares constant, and so may be packed ahead of time?
 bool is_constant(const Program& program, const std::string& buffer);
 
@@ -47,6 +50,7 @@ struct Contraction {
   std::vector<int> x_order;         // order of its dimensions with the vector axis last
   bool x_contiguous = false;        // along `vector` X reads neighbours, or every second element
   bool in_panels = false;           // X must be copied: its elements are groups of others
+  double step_cost = 1;             // multiply-adds that take as long as what one step does
 
   /// X has no W to be multiplied with.
   bool alone() const { return !rows && batch.empty(); }

@@ -35,9 +35,9 @@ Numbers filled(const std::string& name, std::string_view what, const Numbers& gi
 
 /// `spatial`: how many dimensions the window slides over.
 Geometry geometry(const std::string& name, const Tensor& x, int spatial, const Tensor& w,
-                  const Tensor& bias, const ConvOptions& options) {
+                  const Tensor& bias, const ConvOptions& options, bool one_type = true) {
   require_rank(name, w, spatial + 2);
-  require_same_type(name, x, w);
+  if (one_type) require_same_type(name, x, w);
   if (bias.defined()) {
     require_rank(name, bias, 1);
     require_same_type(name, x, bias);
@@ -64,6 +64,26 @@ int spatial_rank(const std::string& name, const Tensor& x) {
         "{}: \"{}\" needs 1 to 3 spatial dimensions after batch and channels; its shape is {}",
         name, x.name(), shape_text(x.extents())));
   return x.rank() - 2;
+}
+
+/// Places of the window along spatial dimension d of that extent.
+int64_t window_steps(const Geometry& g, int d, int64_t extent) {
+  return window_extent(extent, g.kernel[d], g.strides[d], g.dilations[d],
+                       g.pads_begin[d] + g.pads_end[d]);
+}
+
+/// x with as many zeros round it as the windows reach, name.pad; itself where they stay inside.
+Tensor padded_source(const Geometry& g, const Tensor& x, const std::string& name) {
+  Numbers shape = x.extents(), before(shape.size(), 0);
+  for (int d = 0; d < g.spatial; ++d) {
+    const int64_t extent = x.extent(2 + d), steps = window_steps(g, d, extent);
+    const int64_t reached = (steps - 1) * g.strides[d] + g.dilations[d] * (g.kernel[d] - 1) + 1;
+    const bool inside = g.pads_begin[d] == 0 && reached <= extent;
+    if (steps == 0 || inside) continue;
+    before[static_cast<size_t>(2 + d)] = g.pads_begin[d];
+    shape[static_cast<size_t>(2 + d)] = reached;
+  }
+  return pad_to(x, before, shape, zero(x.dtype()), name + ".pad");
 }
 
 void check_channels(const std::string& name, int64_t c_in, int64_t w_in, int64_t c_out,
@@ -166,6 +186,12 @@ BlockedSum blocked_channels(const Geometry& g, int64_t in_each, int64_t out_each
   }
   const int64_t blocks = (in_each + block - 1) / block;
   const Axis ib("ib", blocks), i("i", std::min(block, in_each));
+  if (in_each < block) {  // a part of the only block
+    s.reduce = {i};
+    s.x_channel = int_imm(0);
+    s.x_lane = s.w_channel = i;
+    return s;
+  }
   s.reduce = {ib, i};
   s.x_channel = group_channel(ob, ib, g.groups, blocks, std::max<int64_t>(1, out_each / block));
   s.x_lane = i;
@@ -205,8 +231,7 @@ void add_taps(BlockedSum& s, const Geometry& g) {
 /// Where the window stands along spatial dimension d of a given extent: adds the axis of the result
 /// to `out`, and to what counts that this is inside.
 Expr slide(BlockedSum& s, const Geometry& g, int d, int64_t extent, std::vector<Axis>& out) {
-  const int64_t steps = window_extent(extent, g.kernel[d], g.strides[d], g.dilations[d],
-                                      g.pads_begin[d] + g.pads_end[d]);
+  const int64_t steps = window_steps(g, d, extent);
   out.emplace_back(spatial_names("o", g.spatial)[static_cast<size_t>(d)], steps);
   const int64_t reached = (steps - 1) * g.strides[d] + g.dilations[d] * (g.kernel[d] - 1);
   Expr at = out.back();
@@ -227,12 +252,13 @@ Expr blocked_total(const BlockedSum& s, const Expr& term, Expr start) {
   return start.defined() ? total + start : total;
 }
 
-Tensor blocked_conv(const Tensor& x, const Tensor& w, const Tensor& bias,
-                    const ConvOptions& options, int64_t block, const std::string& name,
-                    int spatial) {
+/// The sum over channels in blocks, in type `acc`.
+Tensor blocked_sum(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options,
+                   int64_t block, DType acc, const std::string& name, int spatial,
+                   bool one_type = true) {
   const bool plain = x.rank() == spatial + 2;
   if (!plain) require_rank(name, x, spatial + 3);
-  const Geometry g = geometry(name, x, spatial, w, bias, options);
+  const Geometry g = geometry(name, x, spatial, w, bias, options, one_type);
   const int64_t c_out = w.extent(0), in_each = w.extent(1), c_in = in_each * g.groups;
   check_blocks(name, x, c_in, block, spatial);
   check_channels(name, c_in, in_each, c_out, g.groups, bias);
@@ -251,16 +277,26 @@ Tensor blocked_conv(const Tensor& x, const Tensor& w, const Tensor& bias,
   if (s.x_lane.defined()) x_at.push_back(s.x_lane);
   const bool padded = c_out % block != 0;
   if (padded) s.counts = both(s.counts, oc < int_imm(c_out));
-  const DType acc = accumulator_type(x.dtype());
   Expr start;
   if (bias.defined()) {
     start = as_type(acc, bias(oc));
     if (padded) start = select(oc < int_imm(c_out), start, zero(acc));
   }
-  const Expr total = blocked_total(s, as_type(acc, x.at(x_at)) * as_type(acc, w.at(w_at)), start);
-  if (acc == x.dtype()) return compute(name, out, total);
   return compute(name, out,
-                 cast(x.dtype(), compute(name + ".acc", out, total).at(indices_of(out))));
+                 blocked_total(s, as_type(acc, x.at(x_at)) * as_type(acc, w.at(w_at)), start));
+}
+
+Tensor blocked_conv(const Tensor& x, const Tensor& w, const Tensor& bias,
+                    const ConvOptions& options, int64_t block, const std::string& name,
+                    int spatial) {
+  const DType acc = accumulator_type(x.dtype());
+  if (acc == x.dtype()) return blocked_sum(x, w, bias, options, block, acc, name, spatial);
+  const Tensor total = blocked_sum(x, w, bias, options, block, acc, name + ".acc", spatial);
+  std::vector<std::string> names = spatial_names("o", spatial);
+  names.insert(names.begin(), {"n", "ob"});
+  names.push_back("o");
+  const std::vector<Axis> out = named_axes(total.extents(), names);
+  return compute(name, out, cast(x.dtype(), total.at(indices_of(out))));
 }
 
 }  // namespace
@@ -276,19 +312,9 @@ Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOpti
   const Geometry g = geometry(name, x, spatial_rank(name, x), w, bias, options);
   const int64_t c_in = x.extent(1), c_out = w.extent(0), in_each = w.extent(1);
   check_channels(name, c_in, in_each, c_out, g.groups, bias);
-  Numbers spatial, padded = {x.extent(0), c_in}, before = {0, 0};
-  for (int d = 0; d < g.spatial; ++d) {
-    const int64_t extent = x.extent(2 + d);
-    spatial.push_back(window_extent(extent, g.kernel[d], g.strides[d], g.dilations[d],
-                                    g.pads_begin[d] + g.pads_end[d]));
-    before.push_back(g.pads_begin[d]);
-    const int64_t reached =
-        (spatial[d] - 1) * g.strides[d] + g.dilations[d] * (g.kernel[d] - 1) + 1;
-    const bool inside = g.pads_begin[d] == 0 && reached <= extent;
-    padded.push_back(spatial[d] == 0 || inside ? extent : reached);
-    if (spatial[d] == 0) before.back() = 0;
-  }
-  const Tensor source = pad_to(x, before, padded, zero(x.dtype()), name + ".pad");
+  Numbers spatial;
+  for (int d = 0; d < g.spatial; ++d) spatial.push_back(window_steps(g, d, x.extent(2 + d)));
+  const Tensor source = padded_source(g, x, name);
   const std::vector<Axis> out = output_axes(x.extent(0), c_out, spatial);
   const KernelAxes k = kernel_axes(in_each, g.kernel);
   std::vector<Expr> x_at = {out[0],
@@ -315,6 +341,20 @@ Tensor conv1d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
 Tensor conv2d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const ConvOptions& options, int64_t block, const std::string& name) {
   return blocked_conv(x, w, bias, options, block, name, 2);
+}
+
+Tensor conv2d_wide(const Tensor& x, const Tensor& w, const ConvOptions& options, int64_t block,
+                   const std::string& name) {
+  require_rank(name, x, 5);
+  if (options.groups != 1)
+    throw UserError(
+        fmt::format("{}: groups are 1; there are {}\n  try: conv2d_blocked", name, options.groups));
+  require_same_wide_type(name, x, w);
+  const Geometry g = geometry(name, x, 2, w, Tensor(), options, false);
+  ConvOptions inside = options;
+  inside.pads_begin = inside.pads_end = {};
+  return blocked_sum(padded_source(g, x, name), w, Tensor(), inside, block, wide_type(x.dtype()),
+                     name, 2, false);
 }
 
 Tensor conv_transpose(const Tensor& x, const Tensor& w, const Tensor& bias,

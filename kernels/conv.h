@@ -40,6 +40,15 @@ Tensor conv1d_blocked(const Tensor& x, const Tensor& w, const Tensor& bias,
                       const ConvOptions& options, int64_t block,
                       const std::string& name = "conv1d_blocked");
 
+/// conv2d_blocked, without groups and bias, of narrow numbers whose sums stay wide:
+/// x[n, ceil(c_in/block), h, w, block] with w[c_out, c_in, kh, kw] -> wide_type[n,
+/// ceil(c_out/block), oh, ow, block]. x and w may differ in type. Instructions that add up groups
+/// of channels take whole windows, so x gets its zeros in a copy, name.pad. Where c_in fills its
+/// blocks and these are 64 bytes or a multiple, products run in whole tiles. UserError as for
+/// conv2d_blocked, and for groups or types that are not summed in one.
+Tensor conv2d_wide(const Tensor& x, const Tensor& w, const ConvOptions& options, int64_t block,
+                   const std::string& name = "conv2d_wide");
+
 /// The transpose of a convolution on channels in blocks, without groups:
 /// x[n, ceil(c_in/block), h, w, block] with w[c_in, c_out, kh, kw] ->
 /// [n, ceil(c_out/block), oh, ow, block], oh = stride*(h-1) + output_padding + dilation*(k-1) + 1 -

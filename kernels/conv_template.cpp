@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/blocked_conv.h"
+#include "kernels/dot_product.h"
 #include "kernels/nests.h"
 #include "kernels/register_sum.h"
 #include "kernels/templates.h"
@@ -17,15 +18,16 @@ constexpr int64_t kMostUnrolled = 512, kMostUnrolledRows = 128;
 
 struct ConvChoice {
   ConvTile tile;
-  int64_t span = 1;    // row tiles between two groups of channel blocks
-  int64_t unroll = 1;  // steps of the innermost reduction loops in one piece
-  int64_t ahead = 0;   // X is prefetched so many blocks of input channels ahead
+  int64_t span = 1;                // row tiles between two groups of channel blocks
+  int64_t unroll = 1;              // steps of the innermost reduction loops in one piece
+  int64_t ahead = 0;               // X is prefetched so many blocks of input channels ahead
+  std::optional<Loop> terms = {};  // what one instruction adds up in a lane
 };
 
 /// The steps of the innermost reduction loops that are written out: whole loops (depthwise: all
-/// taps) while the code stays small.
-int64_t best_unroll(const BlockedConv& c, const ConvTile& tile) {
-  const int64_t each = tile.rows * tile.columns * tile.blocks;
+/// taps) while the code stays small. A step has `terms` products for each sum.
+int64_t best_unroll(const BlockedConv& c, const ConvTile& tile, int64_t terms) {
+  const int64_t each = tile.rows * tile.columns * tile.blocks * terms;
   const bool cut = tile.rows > 1 && !c.row_taps.empty() && !c.depthwise;
   const int64_t most = (cut ? kMostUnrolledRows : kMostUnrolled) / each;
   int64_t steps = 1;
@@ -38,7 +40,7 @@ int64_t best_unroll(const BlockedConv& c, const ConvTile& tile) {
   return steps;
 }
 
-ConvChoice choose(const BlockedConv& c, const Target& target, Knobs& knobs) {
+ConvChoice choose(const BlockedConv& c, int64_t terms, const Target& target, Knobs& knobs) {
   const ConvTile best = best_conv_tile(c, target);
   const int64_t free = conv_registers_free(target);
   ConvChoice choice;
@@ -54,7 +56,7 @@ ConvChoice choose(const BlockedConv& c, const Target& target, Knobs& knobs) {
       best.blocks);
   const int64_t all = span_tiles(c, best), span = best_span(c, best, target);
   choice.span = knobs.pick("span", ladder(all, {1, 2, 4, 8, 16, 32, 64, all}, span), span);
-  const int64_t unroll = best_unroll(c, best);
+  const int64_t unroll = best_unroll(c, best, terms);
   choice.unroll = knobs.pick("unroll", ladder(unroll, {1, 2, 4, 8, 16}, unroll), unroll);
   // Of pixels in one row, what the second cache cannot hold comes in pieces too short for its own
   // prefetcher.
@@ -140,6 +142,7 @@ ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice
   place_reduction(anchor, c, choice.unroll, order, t);
   order.insert(order.end(), inner.begin(), inner.end());
   order.push_back(t.lane);
+  if (choice.terms) order.push_back(*choice.terms);
   anchor.reorder(order);
   t.unrolled.insert(t.unrolled.end(), inner.begin(), inner.end());
   return t;
@@ -203,39 +206,59 @@ void cut_last_block(Schedule& s, const BlockedConv& c) {
       s.try_apply(Partition{c.stage, l.name});
 }
 
-}  // namespace
-
-void conv_template(Schedule& s, Knobs& knobs) {
+void blocked_template(Schedule& s, Knobs& knobs, bool in_dots) {
   const std::string anchor = roles(s.program()).anchor;
-  const auto c = find_blocked_conv(s.program(), anchor, s.target());
-  TENON_CHECK(c, "conv_template on a program without a convolution in blocks of channels");
-  const ConvChoice choice = choose(*c, s.target(), knobs);
+  const auto found = find_blocked_conv(s.program(), anchor, s.target());
+  TENON_CHECK(found, "conv_template on a program without a convolution in blocks of channels");
+  BlockedConv c = *found;
+  std::optional<Loop> terms;
+  std::optional<IntrinsicRef> dots;
+  int64_t group = 1;
+  if (in_dots) {
+    dots = find_conv_dots(s.program(), c, s.target(), DotUnit::lanes);
+    TENON_CHECK(dots, "conv_dot_template on a convolution that no instruction adds up");
+    group = parts_of(**dots).group;
+    c.w_layout = grouped_weights(c, group, c.lane.extent);
+    LoopExtent& channels = c.reduce.back();
+    const auto [groups, term] = s[anchor].split(channels.loop, group);
+    channels = {groups.name, channels.extent / group};
+    terms = term;
+  }
+  ConvChoice choice = choose(c, group, s.target(), knobs);
+  choice.terms = terms;
 
-  const bool ahead = is_constant(s.program(), c->w_buffer);
-  const std::string packed =
-      s.pack(c->w_buffer, c->w_layout, {ahead ? PackWhen::ahead : PackWhen::run_time});
-  const ConvLoops t = tile_loops(s, *c, choice);
+  const bool ahead = is_constant(s.program(), c.w_buffer);
+  s.pack(c.w_buffer, c.w_layout, {ahead ? PackWhen::ahead : PackWhen::run_time});
+  const ConvLoops t = tile_loops(s, c, choice);
 
   std::vector<std::string> done = {anchor};
-  const size_t in_tile = place_sum(s, anchor, c->output, t.outer.back(), done);
+  const size_t in_tile = place_sum(s, anchor, c.output, t.outer.back(), done);
   if (done.size() > 1) write_in_place(s, done[1]);
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);
-  s[anchor].vectorize(t.lane);
+  if (dots)
+    s[anchor].tensorize(t.lane, *dots);
+  else
+    s[anchor].vectorize(t.lane);
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], t.outer.back());
-  if (choice.ahead > 0 && !c->reduce.empty())
-    s.try_apply(Prefetch{anchor, c->x_buffer, c->reduce[0].loop, choice.ahead});
+  if (choice.ahead > 0 && !c.reduce.empty())
+    s.try_apply(Prefetch{anchor, c.x_buffer, c.reduce[0].loop, choice.ahead});
   fuse_and_parallel(s, anchor, t.outer);
-  if (choice.tile.rows == 1) branch_on_rows(s, *c, t);
-  cut_last_block(s, *c);
+  if (choice.tile.rows == 1) branch_on_rows(s, c, t);
+  cut_last_block(s, c);
   schedule_rest(s, done);
 }
+
+}  // namespace
+
+void conv_template(Schedule& s, Knobs& knobs) { blocked_template(s, knobs, false); }
+void conv_dot_template(Schedule& s, Knobs& knobs) { blocked_template(s, knobs, true); }
 
 void plain_conv_template(Schedule& s, Knobs& knobs) {
   const std::string anchor = roles(s.program()).anchor;
   const auto plain = find_plain_conv(s.program(), anchor, s.target());
   TENON_CHECK(plain, "plain_conv_template on a program without a convolution in plain layout");
   const BlockedConv& c = plain->parts;
-  const ConvChoice choice = choose(c, s.target(), knobs);
+  const ConvChoice choice = choose(c, 1, s.target(), knobs);
   const bool ahead = is_constant(s.program(), c.w_buffer);
   s.pack(c.w_buffer, c.w_layout, {ahead ? PackWhen::ahead : PackWhen::run_time});
   const ConvLoops t = tile_loops(s, c, choice);

@@ -74,46 +74,111 @@ bool rows_first(const std::vector<Expr>& loads, const Stage& stage) {
   return loads.size() == 2 && (loads[0].dtype() == loads[1].dtype() || !uses_var(loads[0], lane));
 }
 
+/// An instruction of the target and how the stage's value is its formula.
+struct Matching {
+  IntrinsicRef intrinsic;
+  IntrinsicParts parts;
+  FormulaMatch match;
+};
+
+std::vector<Matching> matching(const Stage* stage, const Target& target, DotUnit unit) {
+  std::vector<Matching> out;
+  const bool tiles = unit == DotUnit::tiles;
+  if (!stage || !stage->combiner || stage->values.size() != 1) return out;
+  if (tiles && !starts_at_zero(*stage)) return out;
+  for (const auto& intrinsic : intrinsics()) {
+    const IntrinsicParts parts = parts_of(*intrinsic);
+    if (parts.is_tile() != tiles || parts.output->dtype != stage->outputs[0]->dtype ||
+        !has_instruction(*intrinsic, parts, target) ||
+        combiner_op(*parts.stage->combiner) != combiner_op(*stage->combiner))
+      continue;
+    FormulaMatch match = match_formula(parts, stage->values[0]);
+    if (!match.difference.empty() || (tiles && !rows_first(match.loads, *stage))) continue;
+    out.push_back({intrinsic, parts, std::move(match)});
+  }
+  return out;
+}
+
+/// Does it move with v along one dimension only, by neighbours?
+bool neighbours_along(const Expr& e, const Var& v) {
+  const Load* l = e.as<Load>();
+  int moving = 0, neighbours = 0;
+  for (const Expr& index : l ? l->indices : std::vector<Expr>{}) {
+    moving += uses_var(index, v);
+    neighbours += step_along(index, v) == 1;
+  }
+  return moving == 1 && neighbours == 1;
+}
+
 }  // namespace
 
 std::optional<DotProduct> find_dot_product(const Program& program, const Contraction& c,
                                            const Target& target, DotUnit unit) {
   const std::vector<StagePath> paths = stage_paths(program.body);
   const Stage* stage = find_stage_of(paths, c.stage);
-  if (!stage || !stage->combiner || stage->values.size() != 1 || c.reduce.size() != 1)
-    return std::nullopt;
-  const bool tiles = unit == DotUnit::tiles;
-  if (tiles && (!c.rows || !starts_at_zero(*stage))) return std::nullopt;
-  for (const auto& intrinsic : intrinsics()) {
-    const IntrinsicParts parts = parts_of(*intrinsic);
-    if (parts.is_tile() != tiles || parts.output->dtype != c.dtype ||
-        !has_instruction(*intrinsic, parts, target) ||
-        combiner_op(*parts.stage->combiner) != combiner_op(*stage->combiner))
-      continue;
-    const FormulaMatch match = match_formula(parts, stage->values[0]);
-    if (!match.difference.empty() || (tiles && !rows_first(match.loads, *stage))) continue;
-    auto out = describe(match.loads, *stage, c);
+  if (c.reduce.size() != 1 || (unit == DotUnit::tiles && !c.rows)) return std::nullopt;
+  for (const Matching& m : matching(stage, target, unit)) {
+    auto out = describe(m.match.loads, *stage, c);
     if (!out) continue;
-    out->intrinsic = intrinsic;
-    out->group = parts.group;
+    out->intrinsic = m.intrinsic;
+    out->group = m.parts.group;
+    out->cost = dot_cost(*m.intrinsic, target);
     return out;
   }
   return std::nullopt;
 }
 
-Contraction in_groups(const Contraction& c, int64_t group) {
+std::optional<IntrinsicRef> find_conv_dots(const Program& program, const BlockedConv& c,
+                                           const Target& target, DotUnit unit) {
+  const std::vector<StagePath> paths = stage_paths(program.body);
+  const Stage* stage = find_stage_of(paths, c.stage);
+  if (c.depthwise || !c.paired.empty() || c.reduce.empty()) return std::nullopt;
+  for (const Matching& m : matching(stage, target, unit)) {
+    const bool tiles = unit == DotUnit::tiles;
+    const int64_t whole = m.parts.group * (tiles ? m.parts.steps : 1);
+    const Var& channel = stage->axes.back().axis.var;
+    const bool near =
+        std::all_of(m.match.loads.begin(), m.match.loads.end(),
+                    [&](const Expr& load) { return neighbours_along(load, channel); });
+    if (near && c.reduce.back().extent % whole == 0 &&
+        (!tiles || c.lane.extent % m.parts.lanes == 0))
+      return m.intrinsic;
+  }
+  return std::nullopt;
+}
+
+std::vector<LayoutDim> grouped_weights(const BlockedConv& c, int64_t group, int64_t width) {
+  std::vector<LayoutDim> out = c.w_layout;
+  LayoutDim &channel = out[out.size() - 2], &lane = out.back();
+  const LayoutDim term{channel.dim, 1, group};
+  channel = {channel.dim, group, channel.modulo / group};
+  if (width < c.lane.extent) {
+    const LayoutDim panel{lane.dim, width, c.lane.extent / width};
+    lane = {lane.dim, 1, width};
+    out.insert(out.begin(), panel);
+  }
+  out.push_back(term);
+  return out;
+}
+
+double dot_cost(const Intrinsic& intrinsic, const Target& target) {
+  const bool bf16_dot = parts_of(intrinsic).inputs[0]->dtype == bf16;
+  return bf16_dot ? std::max(1, target.bf16_dot_cost) : 1;
+}
+
+Contraction in_groups(const Contraction& c, int64_t group, double cost) {
   Contraction out = c;
+  out.step_cost = cost;
   out.reduce[0].extent = ceil_div(c.reduce[0].extent, group);
   out.in_panels = group > 1;
   return out;
 }
 
 bool prefers_dots(const Contraction& c, const DotProduct& dots, const Target& target, bool ahead) {
-  if (ahead) return true;
-  if (extent_of(c.rows) < dots.group) return false;  // a copied element is used once
-  const Contraction groups = in_groups(c, dots.group);
-  return blocked_cycles(groups, best_blocking(groups, target, false), target, false) <
-         blocked_cycles(c, best_blocking(c, target, false), target, false);
+  if (!ahead && extent_of(c.rows) < dots.group) return false;  // a copied element is used once
+  const Contraction groups = in_groups(c, dots.group, dots.cost);
+  return blocked_cycles(groups, best_blocking(groups, target, ahead), target, ahead) <
+         blocked_cycles(c, best_blocking(c, target, ahead), target, ahead);
 }
 
 }  // namespace tenon

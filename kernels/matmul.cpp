@@ -78,6 +78,13 @@ Tensor matmul(const Tensor& a, const Tensor& b, const std::string& name) {
   return narrow(name, p.out, total, a.dtype());
 }
 
+Tensor matmul_wide(const Tensor& a, const Tensor& b, const std::string& name) {
+  require_same_wide_type(name, a, b);
+  const Product p = product_axes(name, a, b);
+  const DType t = wide_type(a.dtype());
+  return compute(name, p.out, sum(as_type(t, read_a(p, a)) * as_type(t, read_b(p, b)), p.k));
+}
+
 Tensor gemm(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options,
             const std::string& name) {
   require_rank(name, a, 2);

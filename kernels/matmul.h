@@ -16,6 +16,10 @@ struct GemmOptions {
 /// dimensions that do not broadcast.
 Tensor matmul(const Tensor& a, const Tensor& b, const std::string& name = "matmul");
 
+/// matmul of narrow numbers whose sums stay wide: bytes in i32, halves in f32. a and b may differ
+/// in type. UserError as for matmul, and for types that are not summed in one.
+Tensor matmul_wide(const Tensor& a, const Tensor& b, const std::string& name = "matmul_wide");
+
 /// alpha * op(a) op(b) + beta * c -> [m, n]; c (may be undefined) broadcasts to the result.
 Tensor gemm(const Tensor& a, const Tensor& b, const Tensor& c, const GemmOptions& options = {},
             const std::string& name = "gemm");

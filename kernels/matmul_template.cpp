@@ -96,7 +96,7 @@ void product_template(Schedule& s, Knobs& knobs, bool in_dots) {
       in_dots ? find_dot_product(s.program(), *c, s.target(), DotUnit::lanes) : std::nullopt;
   TENON_CHECK(dots || !in_dots, "dot_template on a product that no instruction adds up");
   const int64_t group = dots ? dots->group : 1;
-  const Blocking b = choose(in_groups(*c, group), s.target(), ahead, knobs);
+  const Blocking b = choose(in_groups(*c, group, dots ? dots->cost : 1), s.target(), ahead, knobs);
   const int64_t width = b.tile.vectors * s.target().lanes(c->dtype);
   const int64_t most = c->reduce[0].extent / group / 2, few = most >= kSteps ? kSteps : 1;
   const int64_t steps = knobs.pick("steps", ladder(most, {1, 2, 4, 8}, few), few);

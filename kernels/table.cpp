@@ -424,7 +424,7 @@ std::vector<KernelEntry> whole_table() {
       conv2d_blocked_entry(), pool_entry(),         global_pool_entry(), softmax_entry(false),
       softmax_entry(true),    attention_entry(),    layer_norm_entry(),  batch_norm_entry(),
       reduce_entry(),         elementwise_entry()};
-  for (auto* more : {conv_entries, winograd_entries, mover_entries})
+  for (auto* more : {conv_entries, wide_entries, winograd_entries, mover_entries})
     for (KernelEntry& entry : more()) table.push_back(std::move(entry));
   return table;
 }

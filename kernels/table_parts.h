@@ -27,6 +27,9 @@ std::vector<KernelEntry> mover_entries();
 /// Convolutions over one dimension, and transposed ones: table_convs.cpp.
 std::vector<KernelEntry> conv_entries();
 
+/// Products of narrow numbers with wide sums: table_wide.cpp.
+std::vector<KernelEntry> wide_entries();
+
 /// Winograd's convolution and its weights.
 std::vector<KernelEntry> winograd_entries();
 

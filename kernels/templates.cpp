@@ -69,6 +69,20 @@ void add_products(std::vector<NamedTemplate>& list, const Program& program, cons
   if (dots && !first) list.push_back({"dot", dot_template});
 }
 
+/// The templates of a convolution in blocks of channels.
+void add_convs(std::vector<NamedTemplate>& list, const Program& program, const std::string& anchor,
+               const Target& target) {
+  const auto c = find_blocked_conv(program, anchor, target);
+  if (!c) return;
+  if (find_conv_dots(program, *c, target, DotUnit::tiles))
+    list.push_back({"conv_unit", conv_unit_template});
+  const auto dots = find_conv_dots(program, *c, target, DotUnit::lanes);
+  const bool first = dots && static_cast<double>(parts_of(**dots).group) > dot_cost(**dots, target);
+  if (first) list.push_back({"conv_dot", conv_dot_template});
+  list.push_back({"conv", conv_template});
+  if (dots && !first) list.push_back({"conv_dot", conv_dot_template});
+}
+
 }  // namespace
 
 std::vector<NamedTemplate> templates_for(const Program& program, const Target& target) {
@@ -84,8 +98,7 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
     return {{"winograd", winograd_template}, {"generic", generic_template}};
   const Reductions r = count_reductions(program);
   const std::string anchor = roles(program).anchor;
-  if (r.count > 0 && !r.chained && find_blocked_conv(program, anchor, target))
-    list.push_back({"conv", conv_template});
+  if (r.count > 0 && !r.chained) add_convs(list, program, anchor, target);
   if (r.chained && find_fused_products(program)) list.push_back({"attention", attention_template});
   if (r.count == 0) list.push_back({"map", map_template});
   const auto product = r.count > 0 && !r.chained ? find_contraction(program, anchor) : std::nullopt;

@@ -20,6 +20,14 @@ void conv_template(Schedule& s, Knobs& knobs);
 /// the result is scattered, which long sums pay for. Needs find_plain_conv() of the anchor.
 void plain_conv_template(Schedule& s, Knobs& knobs);
 
+/// The same on an instruction that adds up groups of narrow products: whole blocks of channels, the
+/// weights packed in such groups. Needs find_conv_dots().
+void conv_dot_template(Schedule& s, Knobs& knobs);
+
+/// The same on a matrix unit: rows of pixels by lanes of channels, all channels and taps added up
+/// in its tiles. Needs find_conv_dots() on tiles.
+void conv_unit_template(Schedule& s, Knobs& knobs);
+
 /// Winograd's convolution: blocks of tiles whose transformed input, products and pixels stay in the
 /// second cache. Needs find_winograd().
 void winograd_template(Schedule& s, Knobs& knobs);

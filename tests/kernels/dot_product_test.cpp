@@ -233,7 +233,9 @@ TEST_CASE("bf16 that is no finite number goes through the instruction for it") {
 }
 
 TEST_CASE("the hot loop of narrow products has whole registers, no spill and little else") {
-  const Target host = Target::host(), plain = without(host, {"amx"});
+  const Target host = Target::host();
+  Target plain = without(host, {"amx"});
+  plain.bf16_dot_cost = 1;  // else multiply-adds may be the default
   const Product bytes{u8, i8, i32, 256, 256, 512}, halves{bf16, bf16, f32, 256, 256, 512};
   const auto check_dots = [&](const Product& p, const char* feature, const char* code) {
     if (!host.has_feature(feature)) {
@@ -272,12 +274,17 @@ TEST_CASE("the default of a large product of bytes is the instruction for it") {
   std::sort(target.features.begin(), target.features.end());
   target.features.erase(std::unique(target.features.begin(), target.features.end()),
                         target.features.end());
+  target.bf16_dot_cost = 1;
   for (const Product& p :
        {Product{u8, i8, i32, 256, 256, 256}, Product{bf16, bf16, f32, 256, 256, 256}}) {
     const Program program = build(p);
     const Task task("p", program, templates_for(program, target), target);
     CHECK(to_json(default_schedule(task).trace()).find("tensorize") != std::string::npos);
   }
+  target.bf16_dot_cost = 2;  // two terms in the time of two multiply-adds
+  const Program halves = build({bf16, bf16, f32, 256, 256, 256});
+  CHECK(templates_for(halves, target)[0].name == "matmul");
+  CHECK(templates_for(halves, target)[1].name == "dot");
   Product row{u8, i8, i32, 1, 1024, 1024};
   const Program program = build(row);
   CHECK(templates_for(program, target)[0].name == "matmul");

@@ -136,18 +136,18 @@ def pool(shapes):
     return out
 
 
-def conv(row, layer, epilogue="", algorithm=""):
+def conv(row, layer, epilogue="", algorithm="", op="conv2d", types=("f32", "f32", "f32")):
     g, k = layer["groups"], layer["k"]
     ci, co = layer["c_in"], layer["c_out"]
     o = (layer["h"] + 2 * layer["pad"] - k) // layer["stride"] + 1
     out = [layer["n"], co, o, o]
-    inputs = [operand("X", [layer["n"], ci, layer["h"], layer["w"]]),
-              operand("W", [co, ci // g, k, k])]
+    inputs = [operand("X", [layer["n"], ci, layer["h"], layer["w"]], types[0]),
+              operand("W", [co, ci // g, k, k], types[1])]
     if epilogue:
         inputs.append(operand("R", out))
     dims = {d: layer[d] for d in ("n", "c_in", "h", "w", "c_out", "k", "stride", "pad", "groups")}
     label = ("+" + epilogue if epilogue else "") + (" " + algorithm if algorithm else "")
-    return case(row, "conv2d", layer["name"] + label, inputs, operand("Y", out),
+    return case(row, op, layer["name"] + label, inputs, operand("Y", out, types[2]),
                 flops=2 * layer["n"] * co * o * o * (ci // g) * k * k, epilogue=epilogue,
                 algorithm=algorithm, **dims)
 
@@ -169,9 +169,26 @@ def winograd(shapes):
             if l["groups"] == 1 and l["k"] == 3 and l["stride"] == 1]
 
 
+def narrow_layers(shapes):
+    """The 3x3 layers, and of the 1x1 layers the strided and those that the network repeats most."""
+    return [l for l in shapes["conv2d"] if l["groups"] == 1 and
+            (l["k"] == 3 or l["k"] == 1 and (l["stride"] > 1 or l["times_in_resnet50"] >= 4))]
+
+
+def int8_conv(shapes):
+    return [conv("int8_conv", l, op="int8_conv", types=("u8", "i8", "i32"))
+            for l in narrow_layers(shapes)]
+
+
+def bf16_conv(shapes):
+    return [conv("bf16_conv", l, op="bf16_conv", types=("bf16", "bf16", "f32"))
+            for l in narrow_layers(shapes)]
+
+
 ROWS = {f.__name__: f for f in (matmul, matmul_fused, batch_matmul, attention, softmax, layer_norm,
                                 reduce, transpose, elementwise, embedding, pool, conv2d,
-                                conv2d_fused, depthwise, winograd, int8_matmul, bf16_matmul)}
+                                conv2d_fused, depthwise, winograd, int8_matmul, bf16_matmul,
+                                int8_conv, bf16_conv)}
 
 
 def load(rows, path=""):

@@ -55,6 +55,10 @@ def convolve(c, x, w):
 
 
 def conv2d(c, x):
+    x = [from_bf16(v) if v.dtype == np.uint16 else v for v in x]
+    if c["output"]["dtype"] == "i32":
+        value = convolve(c, x[0], x[1])
+        return value, np.zeros_like(value)
     terms = (c["c_in"] // c["groups"]) * c["k"] ** 2
     value = convolve(c, x[0], x[1])
     bound = (terms + 2) * U * convolve(c, np.abs(x[0]), np.abs(x[1]))
@@ -136,6 +140,7 @@ def attention(c, x):
 
 
 FUNCTIONS = {"matmul": matmul, "int8_matmul": matmul, "bf16_matmul": matmul, "conv2d": conv2d,
+             "int8_conv": conv2d, "bf16_conv": conv2d,
              "softmax": softmax, "layer_norm": layer_norm, "reduce": reduce, "transpose": transpose,
              "elementwise": elementwise, "embedding": embedding, "pool": pool, "attention": attention}
 

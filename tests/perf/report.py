@@ -6,7 +6,7 @@ import statistics
 BARS = {"matmul": 0.97, "batch_matmul": 0.97, "matmul_fused": 1.1, "attention": 1.1, "softmax": 1.0,
         "layer_norm": 1.0, "reduce": 1.0, "transpose": 1.0, "elementwise": 1.0, "embedding": 1.0, "pool": 1.0,
         "conv2d": 0.95, "conv2d_fused": 1.05, "depthwise": 1.0, "winograd": 1.3,
-        "int8_matmul": 0.95, "bf16_matmul": 0.95}
+        "int8_matmul": 0.95, "bf16_matmul": 0.95, "int8_conv": 0.95, "bf16_conv": 0.95}
 FAR = 1.25
 # Variants by library, where one of its ways is enough for "any one library".
 LIBRARIES = ("mkl", "onednn", "openblas", "xsmm", "torch")

@@ -130,6 +130,9 @@ Variant convolution(const Case& c, const std::string& layout, std::vector<std::s
   const std::map<std::string, Tag> tags = {
       {"any", Tag::any}, {"nchw", Tag::nchw}, {"nhwc", Tag::nhwc}};
   const Tag tag = tags.at(layout);
+  const Type x_type = type_of(c.text.at("inputs")[0].at("dtype")),
+             w_type = type_of(c.text.at("inputs")[1].at("dtype")),
+             y_type = type_of(c.text.at("output").at("dtype"));
   const memory::dims source = {n, ci, h, w}, result = {n, co, oh, ow},
                      weights =
                          g > 1 ? memory::dims{g, co / g, ci / g, k, k} : memory::dims{co, ci, k, k};
@@ -148,18 +151,19 @@ Variant convolution(const Case& c, const std::string& layout, std::vector<std::s
   attr.set_post_ops(after);
   const dnnl::convolution_forward::primitive_desc pd(
       cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-      memory::desc(source, Type::f32, tag), memory::desc(weights, Type::f32, Tag::any),
-      memory::desc(result, Type::f32, tag), {s, s}, {p, p}, {p, p}, attr);
-  const auto plain = [&](const memory::dims& dims, Tag order, const Storage& buffer) {
-    return memory({dims, Type::f32, order}, cpu(), buffer.data());
+      memory::desc(source, x_type, tag), memory::desc(weights, w_type, Tag::any),
+      memory::desc(result, y_type, tag), {s, s}, {p, p}, {p, p}, attr);
+  const auto plain = [&](const memory::dims& dims, Type type, Tag order, const Storage& buffer) {
+    return memory({dims, type, order}, cpu(), buffer.data());
   };
   Args args = {
-      {DNNL_ARG_SRC, in_layout(plain(source, Tag::nchw, c.inputs[0]), pd.src_desc())},
+      {DNNL_ARG_SRC, in_layout(plain(source, x_type, Tag::nchw, c.inputs[0]), pd.src_desc())},
       {DNNL_ARG_WEIGHTS,
-       in_layout(plain(weights, g > 1 ? Tag::goihw : Tag::oihw, c.inputs[1]), pd.weights_desc())}};
-  const memory whole = plain(result, Tag::nchw, c.output);
+       in_layout(plain(weights, w_type, g > 1 ? Tag::goihw : Tag::oihw, c.inputs[1]),
+                 pd.weights_desc())}};
+  const memory whole = plain(result, y_type, Tag::nchw, c.output);
   if (fused) {
-    const memory residual = plain(result, Tag::nchw, c.inputs[2]);
+    const memory residual = plain(result, Type::f32, Tag::nchw, c.inputs[2]);
     if (in_place)
       args.insert({DNNL_ARG_DST, residual});
     else
@@ -170,6 +174,12 @@ Variant convolution(const Case& c, const std::string& layout, std::vector<std::s
     args.insert({DNNL_ARG_DST, layout == "nchw" ? whole : memory(pd.dst_desc(), cpu())});
   return make_variant("-" + layout, std::move(classes), dnnl::convolution_forward(pd), args,
                       pd.impl_info_str(), whole);
+}
+
+/// Convolutions of narrow numbers.
+std::vector<Variant> narrow_conv(const Case& c) {
+  return {convolution(c, "any", {"layout of choice"}),
+          convolution(c, "nhwc", {"layout of choice"})};
 }
 
 std::vector<Variant> conv2d(const Case& c) {
@@ -329,6 +339,8 @@ int main() {
   return serve({{{"matmul", matmul},
                  {"int8_matmul", matmul},
                  {"bf16_matmul", matmul},
+                 {"int8_conv", narrow_conv},
+                 {"bf16_conv", narrow_conv},
                  {"conv2d", conv2d},
                  {"softmax", softmax},
                  {"layer_norm", layer_norm},

@@ -4,6 +4,8 @@
 #include <tenon/driver/driver.h>
 #include <tenon/support/error.h>
 
+#include <cstring>
+
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
@@ -159,25 +161,20 @@ std::vector<Variant> matmul_row(const Case& c) {
   return out;
 }
 
-/// Products of narrow numbers, summed in the output's type.
-std::vector<Variant> narrow_matmul_row(const Case& c, DType a_type, DType b_type, DType sums) {
-  const int64_t m = c.number("m"), n = c.number("n"), k = c.number("k");
-  std::vector<Variant> out;
-  for (const bool packed : {false, true}) {
-    const Tensor a = input("A", a_type, {m, k}), b = operand(packed, "B", b_type, {k, n});
-    const Axis i("i", m), j("j", n), r("k", k);
-    const Tensor result =
-        compute("C", {i, j}, sum(tenon::cast(sums, a(i, r)) * tenon::cast(sums, b(r, j)), r));
-    append(out, variants_of(c, task_of(c, result), packed ? "-packed" : "",
-                            {packed ? "packed" : "plain"}));
-  }
+/// Products of narrow numbers with wide sums.
+std::vector<Variant> narrow_matmul_row(const Case& c, const char* type, const char* other) {
+  std::vector<std::string> words = {"matmul_wide", fmt::format("type={}", type),
+                                    fmt::format("other={}", other)};
+  for (const char* name : {"m", "n", "k"})
+    words.push_back(fmt::format("{}={}", name, c.number(name)));
+  std::vector<Variant> out = variants_of(c, operator_task(words, target_of(c)), "", {"plain"});
+  words.push_back("constant=B");
+  append(out, variants_of(c, operator_task(words, target_of(c)), "-packed", {"packed"}));
   return out;
 }
 
-std::vector<Variant> int8_matmul_row(const Case& c) { return narrow_matmul_row(c, u8, i8, i32); }
-std::vector<Variant> bf16_matmul_row(const Case& c) {
-  return narrow_matmul_row(c, bf16, bf16, f32);
-}
+std::vector<Variant> int8_matmul_row(const Case& c) { return narrow_matmul_row(c, "u8", "i8"); }
+std::vector<Variant> bf16_matmul_row(const Case& c) { return narrow_matmul_row(c, "bf16", "bf16"); }
 
 ConvOptions conv_options(const Case& c) {
   ConvOptions options;
@@ -199,44 +196,39 @@ Tensor conv_epilogue(const Case& c, const Tensor& y) {
   return unary("relu", binary("add", y, input("R", f32, y.extents())));
 }
 
-/// From [n, channels, pixels] to [n, channels/block, pixels, block], or back; lanes past the
-/// channels are 0.
-void block_channels(float* plain, float* blocked, int64_t channels, int64_t pixels, int64_t block,
-                    bool back) {
+/// From [n, channels, pixels] to [n, channels/block, pixels, block], or back, numbers of `size`
+/// bytes; lanes past the channels are 0.
+void block_channels(const Storage& plain, const Storage& blocked, int64_t channels, int64_t block,
+                    size_t size, bool back) {
+  const int64_t pixels = static_cast<int64_t>(plain.bytes() / size) / channels;
+  const auto at = [&](const Storage& s, int64_t n) {
+    return s.as<char>() + static_cast<size_t>(n) * size;
+  };
   for (int64_t ch = 0; ch < channels; ++ch) {
     for (int64_t p = 0; p < pixels; ++p) {
-      float& one = plain[ch * pixels + p];
-      float& other = blocked[(ch / block * pixels + p) * block + ch % block];
-      if (back)
-        one = other;
-      else
-        other = one;
+      char* one = at(plain, ch * pixels + p);
+      char* other = at(blocked, (ch / block * pixels + p) * block + ch % block);
+      std::memcpy(back ? one : other, back ? other : one, size);
     }
   }
 }
 
-Storage blocked(const Storage& plain, int64_t channels, int64_t block) {
-  const int64_t pixels = static_cast<int64_t>(plain.bytes() / sizeof(float)) / channels;
-  const Storage out(static_cast<size_t>((channels + block - 1) / block * block * pixels) *
-                    sizeof(float));
-  block_channels(plain.as<float>(), out.as<float>(), channels, pixels, block, false);
+Storage blocked(const Storage& plain, int64_t channels, int64_t block, size_t size = 4) {
+  const int64_t pixels = static_cast<int64_t>(plain.bytes() / size) / channels;
+  const Storage out(static_cast<size_t>((channels + block - 1) / block * block * pixels) * size);
+  block_channels(plain, out, channels, block, size, false);
   return out;
 }
 
 /// The task on blocks of channels, its result of `channels` ones made plain when it is fetched;
-/// `suffix` names the algorithm.
+/// `suffix` names the algorithm. `block`: of the result, whose numbers have four bytes.
 std::vector<Variant> blocked_variants(const Case& c, const Task& task, Arrays arrays,
-                                      int64_t channels, const std::string& suffix = "-blocked") {
-  const int64_t block = target_of(c).lanes(f32);
+                                      int64_t channels, int64_t block,
+                                      const std::string& suffix = "-blocked") {
   const Storage whole = c.output, result = blocked(whole, channels, block);
   arrays.at("") = result;
   std::vector<Variant> out = variants_of(c, task, arrays, suffix, {"layout of choice"});
-  const int64_t pixels = static_cast<int64_t>(whole.bytes() / sizeof(float)) / channels;
-  for (Variant& v : out) {
-    v.fetch = [=] {
-      block_channels(whole.as<float>(), result.as<float>(), channels, pixels, block, true);
-    };
-  }
+  for (Variant& v : out) v.fetch = [=] { block_channels(whole, result, channels, block, 4, true); };
   return out;
 }
 
@@ -281,7 +273,7 @@ std::vector<Variant> blocked_conv(const Case& c) {
   } else {
     y = conv2d_blocked(input("X", f32, shape), conv_weights(c), Tensor(), conv_options(c), block);
   }
-  return blocked_variants(c, task_of(c, conv_epilogue(c, y)), arrays, co,
+  return blocked_variants(c, task_of(c, conv_epilogue(c, y)), arrays, co, block,
                           transformed ? "-winograd" : "-blocked");
 }
 
@@ -293,6 +285,25 @@ std::vector<Variant> conv2d_row(const Case& c) {
   append(out, blocked_conv(c));
   return out;
 }
+
+/// A convolution of narrow numbers on blocks of 64 channels, weights known ahead of time.
+std::vector<Variant> narrow_conv_row(const Case& c, const char* type, const char* other,
+                                     size_t bytes) {
+  constexpr int64_t kBlock = 64;
+  std::vector<std::string> words = {"conv2d_wide", fmt::format("type={}", type),
+                                    fmt::format("other={}", other), "constant=W",
+                                    fmt::format("block={}", kBlock)};
+  for (const char* name : {"n", "c_in", "h", "w", "c_out", "k", "stride", "pad"})
+    words.push_back(fmt::format("{}={}", name, c.number(name)));
+  if (c.number("n") != 1)
+    throw std::runtime_error("batches of blocked convolutions are not measured here");
+  Arrays arrays = arrays_of(c);
+  arrays.at("X") = blocked(c.inputs[0], c.number("c_in"), kBlock, bytes);
+  return blocked_variants(c, operator_task(words, target_of(c)), arrays, c.number("c_out"), kBlock);
+}
+
+std::vector<Variant> int8_conv_row(const Case& c) { return narrow_conv_row(c, "u8", "i8", 1); }
+std::vector<Variant> bf16_conv_row(const Case& c) { return narrow_conv_row(c, "bf16", "bf16", 2); }
 
 /// An operator of the table by its words.
 std::vector<Variant> by_words(const Case& c, const std::vector<std::string>& words,
@@ -346,7 +357,7 @@ std::vector<Variant> pool_row(const Case& c) {
   words.push_back(fmt::format("block={}", block));
   Arrays arrays = arrays_of(c);
   arrays.at("X") = blocked(c.inputs[0], channels, block);
-  append(out, blocked_variants(c, operator_task(words, target_of(c)), arrays, channels));
+  append(out, blocked_variants(c, operator_task(words, target_of(c)), arrays, channels, block));
   return out;
 }
 
@@ -366,11 +377,13 @@ int main(int argc, char** argv) {
       records = RecordStore(places);
     }
     Server server;
-    server.rows = {
-        {"matmul", matmul_row}, {"int8_matmul", int8_matmul_row}, {"bf16_matmul", bf16_matmul_row},
-        {"conv2d", conv2d_row}, {"softmax", softmax_row},         {"layer_norm", layer_norm_row},
-        {"reduce", reduce_row}, {"transpose", transpose_row},     {"elementwise", elementwise_row},
-        {"pool", pool_row},     {"attention", attention_row},     {"embedding", embedding_row}};
+    server.rows = {{"matmul", matmul_row},           {"int8_matmul", int8_matmul_row},
+                   {"bf16_matmul", bf16_matmul_row}, {"conv2d", conv2d_row},
+                   {"softmax", softmax_row},         {"layer_norm", layer_norm_row},
+                   {"reduce", reduce_row},           {"transpose", transpose_row},
+                   {"elementwise", elementwise_row}, {"pool", pool_row},
+                   {"attention", attention_row},     {"embedding", embedding_row},
+                   {"int8_conv", int8_conv_row},     {"bf16_conv", bf16_conv_row}};
     server.busy = [] { return std::make_shared<ThreadPool::Busy>(*pool); };
     return serve(server);
   } catch (const Error& error) {
