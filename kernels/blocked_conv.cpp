@@ -152,8 +152,8 @@ std::optional<BlockedConv> read(const StagePath& path, const Target& target) {
   c.w_layout = *layout;
   c.x_buffer = f->x->buffer->name;
   c.w_buffer = f->w->buffer->name;
-  c.x_bytes = bytes_of(f->x->buffer);
-  c.w_bytes = bytes_of(f->w->buffer);
+  c.x_bytes = bytes_of(*f->x->buffer);
+  c.w_bytes = bytes_of(*f->w->buffer);
   return c;
 }
 
@@ -233,10 +233,10 @@ std::optional<PlainConv> read_plain(const StagePath& path, const Target& target)
   c.w_layout = *layout;
   c.x_buffer = f->x->buffer->name;
   c.w_buffer = f->w->buffer->name;
-  c.x_bytes = bytes_of(f->x->buffer);
-  c.w_bytes = bytes_of(f->w->buffer);
+  c.x_bytes = bytes_of(*f->x->buffer);
+  c.w_bytes = bytes_of(*f->w->buffer);
   const Expr& along = f->x->indices.back();
-  plain.result = bytes_of(s.outputs[0]) / byte_size(c.dtype);
+  plain.result = bytes_of(*s.outputs[0]) / byte_size(c.dtype);
   plain.step = step_along(along, vars[spatial - 1]);
   for (size_t k = spatial; k < vars.size(); ++k)
     plain.windows = plain.windows || uses_var(along, vars[k]);
@@ -278,12 +278,6 @@ double step_cycles(const BlockedConv& c, const ConvTile& t, const Target& target
 }
 
 }  // namespace
-
-int64_t bytes_of(const Buffer& b) {
-  int64_t bytes = byte_size(b->dtype);
-  for (const Expr& extent : b->shape) bytes *= as_int(extent).value_or(0);
-  return bytes;
-}
 
 std::optional<BlockedConv> find_blocked_conv(const Program& program, const std::string& name,
                                              const Target& target) {

@@ -53,9 +53,6 @@ std::optional<PlainConv> find_plain_conv(const Program& program, const std::stri
 /// vectors of pixels cross lines (taps) or are put together from several (steps).
 bool prefers_channels(const PlainConv& c, const Contraction& product, const Target& target);
 
-/// Of its elements; 0 where an extent is symbolic.
-int64_t bytes_of(const Buffer& b);
-
 /// Accumulators in registers: rows x columns pixels by blocks of channels.
 struct ConvTile {
   int64_t rows = 1, columns = 1, blocks = 1;

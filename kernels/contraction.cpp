@@ -161,6 +161,12 @@ bool is_constant(const Program& program, const std::string& buffer) {
   });
 }
 
+int64_t bytes_of(const BufferNode& b) {
+  int64_t bytes = byte_size(b.dtype);
+  for (const Expr& extent : b.shape) bytes *= as_int(extent).value_or(0);
+  return bytes;
+}
+
 int64_t step_along(const Expr& e, const Var& v) {
   if (const VarRef* r = e.as<VarRef>()) return r->var.same_as(v) ? 1 : 0;
   const Binary* b = e.as<Binary>();

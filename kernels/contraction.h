@@ -33,6 +33,9 @@ const Expr& without_casts(const Expr& e);
 /// Is it a parameter that the program declares constant, and so may be packed ahead of time?
 bool is_constant(const Program& program, const std::string& buffer);
 
+/// Bytes of its elements; 0 where an extent is symbolic.
+int64_t bytes_of(const BufferNode& b);
+
 /// A reduction whose last spatial axis can become vectors, and the part that each loop plays.
 /// Matrix products and convolutions are sums of products X * W, X being the factor that moves with
 /// the last axis; pools and reductions over other than the last dimension have X alone.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "kernels/contraction.h"
 #include "kernels/cost.h"
 
 namespace tenon {
@@ -40,13 +41,6 @@ std::vector<Loop> spatial_loops(const StagePath& path) {
 
 int64_t lanes_of(const Schedule& s, const std::string& stage) {
   return s.target().lanes(path_of(s, stage).stage->outputs[0]->dtype);
-}
-
-/// 0 where an extent is not a constant.
-int64_t bytes_of(const BufferNode& b) {
-  int64_t bytes = byte_size(b.dtype);
-  for (const Expr& extent : b.shape) bytes *= as_int(extent).value_or(0);
-  return bytes;
 }
 
 }  // namespace

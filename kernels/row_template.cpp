@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/contraction.h"
 #include "kernels/cost.h"
 #include "kernels/nests.h"
 #include "kernels/templates.h"
@@ -156,9 +157,7 @@ std::vector<std::string> vectorize_lanes(Schedule& s, const std::string& stage, 
 void fetch_next_row(Schedule& s, const std::string& last, const Loop& row, int64_t rows) {
   const std::vector<Loop> below = loops_below(s, last, row);
   for (const Buffer& x : far_inputs(s, row)) {
-    int64_t bytes = byte_size(x->dtype);
-    for (const Expr& extent : x->shape) bytes *= as_int(extent).value_or(0);
-    const int64_t each = std::max<int64_t>(1, bytes / std::max<int64_t>(1, rows));
+    const int64_t each = std::max<int64_t>(1, bytes_of(*x) / std::max<int64_t>(1, rows));
     if (4 * each > s.target().l2_bytes) continue;
     if (below.size() > 1)
       s.try_apply(Prefetch{last, x->name, row.name, 1, below[below.size() - 2].name});
