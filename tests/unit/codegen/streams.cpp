@@ -3,7 +3,6 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <regex>
 
 #include "flat.h"
 
@@ -55,13 +54,13 @@ Rows rows_of(DType type, int64_t odd = 0) {
   return rows;
 }
 
-int count(const std::string& text, const std::string& pattern) {
-  const std::regex wanted(pattern);
-  return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), wanted),
-                                        std::sregex_iterator()));
+int count(const std::string& text, const std::string& word) {
+  int n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
 }
 
-int streaming_stores(const std::string& assembly) { return count(assembly, "\tv?movnt"); }
+int streaming_stores(const std::string& assembly) { return count(assembly, "movnt"); }
 
 }  // namespace
 
@@ -101,7 +100,7 @@ TEST_CASE("streaming stores and their fence are there where they are asked for a
       rows.mark = mark;
       const std::string text = generate_assembly(rows.make(true), target);
       CHECK(streaming_stores(text) == per_step);
-      CHECK(count(text, "\tsfence") == 1);
+      CHECK(count(text, "sfence") == 1);
     }
     // Rows that begin anywhere, an output that is read, or is an input's array: nothing is added.
     rows.mark = LoopMark::serial;
@@ -114,7 +113,7 @@ TEST_CASE("streaming stores and their fence are there where they are asked for a
           std::pair(again.make(true), CodegenOptions()), std::pair(rows.make(true), same)}) {
       const std::string text = generate_assembly(program, target, options);
       CHECK(streaming_stores(text) == 0);
-      CHECK(count(text, "\tsfence") == 0);
+      CHECK(count(text, "sfence") == 0);
       CHECK(count(text, "\n") < 1.2 * count(plain, "\n"));
     }
   }
