@@ -159,9 +159,9 @@ TEST_CASE("maps behind a convolution of narrow numbers are computed with it") {
       INFO(text(c) << ", epilogue " << epilogue);
       for (const char* name : {"host", "host,-amx"}) {
         const Target target = Target::parse(name);
-        for (const NamedTemplate& t : templates_for(program, target))
-          check_point(program, target, t, survey(t.fn, program, target).default_point(), inputs,
-                      expected, 1e-4, true);
+        const NamedTemplate t = templates_for(program, target)[0];
+        check_point(program, target, t, survey(t.fn, program, target).default_point(), inputs,
+                    expected, 1e-4, true);
       }
     }
 }
