@@ -15,6 +15,7 @@ import tempfile
 import cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+MOST_FLOPS = 2e10  # beyond, the plain loops that check a trial take minutes
 
 
 def words(c):
@@ -24,9 +25,10 @@ def words(c):
         return ["matmul", *pick("m", "n", "k")]
     if c["op"] == "conv2d" and not c["epilogue"]:
         if c["algorithm"]:
-            return ["conv2d_winograd", *pick("c_in", "h", "w", "c_out")]
+            return ["conv2d_winograd", *pick("c_in", "h", "w", "c_out"), "constant=U"]
         plain = ["input=plain"] if c["c_in"] < 16 else []
-        return ["conv2d_blocked", *pick("c_in", "h", "w", "c_out", "k", "stride", "pad", "groups"), *plain]
+        return ["conv2d_blocked", "constant=W", *plain,
+                *pick("c_in", "h", "w", "c_out", "k", "stride", "pad", "groups")]
     if c["op"] == "pool":
         return ["pool", "op=" + c["function"], "block=16", *pick("c", "h", "w", "k", "stride", "pad")]
     if c["op"] == "elementwise" and c["computes"] != "add_relu":
@@ -64,7 +66,7 @@ def main():
     o = p.parse_args()
     for row in o.rows.split(","):
         shares = []
-        named = [(c, words(c)) for c in cases.load([row])]
+        named = [(c, words(c)) for c in cases.load([row]) if c["flops"] <= MOST_FLOPS]
         for c, subject in [n for n in named if n[1]][::o.every]:
             with tempfile.TemporaryDirectory() as folder:
                 ratio = tuned_over_default(o.tenon, subject, o.threads, o.time,
