@@ -29,12 +29,6 @@ double elements(const Shape& shape) {
   return count;
 }
 
-double times(const KernelArgs& a, const std::vector<std::string>& names) {
-  double count = 1;
-  for (const std::string& name : names) count *= static_cast<double>(a.number(name));
-  return count;
-}
-
 KernelEntry matmul_entry() {
   return {"matmul",
           "C[m,n] = A[m,k] B[k,n]",
@@ -430,6 +424,12 @@ std::vector<KernelEntry> whole_table() {
 }
 
 }  // namespace
+
+double times(const KernelArgs& args, const std::vector<std::string>& names) {
+  double count = 1;
+  for (const std::string& name : names) count *= static_cast<double>(args.number(name));
+  return count;
+}
 
 KernelArg number_arg(std::string name, std::string help, std::string standard, int64_t low) {
   return {std::move(name), KernelArg::Kind::number, std::move(standard), std::move(help), low, {}};

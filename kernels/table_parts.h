@@ -21,6 +21,9 @@ KernelArg word_arg(std::string name, std::string help, std::string standard,
 std::vector<int64_t> number_list(const KernelArgs& args, const std::string& kernel,
                                  const std::string& name, const std::string& example);
 
+/// The product of these number arguments.
+double times(const KernelArgs& args, const std::vector<std::string>& names);
+
 /// The entries that only move elements: table_movers.cpp.
 std::vector<KernelEntry> mover_entries();
 

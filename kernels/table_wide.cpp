@@ -20,12 +20,6 @@ Tensor other_tensor(const KernelArgs& a, const std::string& name,
   return a.tensor(name, word == "same" ? a.type() : *parse_dtype(word), shape);
 }
 
-double product(const KernelArgs& a, const std::vector<std::string>& names) {
-  double out = 1;
-  for (const std::string& name : names) out *= static_cast<double>(a.number(name));
-  return out;
-}
-
 KernelEntry matmul_wide_entry() {
   return {"matmul_wide",
           "matmul of narrow numbers with wide sums: bytes in i32, bf16 and f16 in f32",
@@ -38,7 +32,7 @@ KernelEntry matmul_wide_entry() {
             return std::vector<Tensor>{matmul_wide(x, other_tensor(a, "B", {k, n}), "C")};
           },
           [](const KernelArgs& a) {
-            return 2 * product(a, {"m", "n", "k"});
+            return 2 * times(a, {"m", "n", "k"});
           },
           [](const KernelArgs&, const Inputs& in) { return ref_matmul(in[0], in[1]); }};
 }
@@ -75,7 +69,7 @@ KernelEntry conv2d_wide_entry() {
           {"X", "W"},
           [](const KernelArgs& a) { return std::vector<Tensor>{wide_conv(a)}; },
           [](const KernelArgs& a) {
-            return 2 * product(a, {"n", "c_in", "c_out", "k", "k"}) *
+            return 2 * times(a, {"n", "c_in", "c_out", "k", "k"}) *
                    static_cast<double>(places(a, "h") * places(a, "w"));
           },
           [](const KernelArgs& a, const Inputs& in) {
