@@ -195,7 +195,8 @@ double traffic_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2
 std::vector<int64_t> k_blocks(int64_t k) {
   std::vector<int64_t> out = {0};
   for (int64_t most : {16, 32, 64, 128, 256, 512, 1024})
-    if (k >= most + most / 2) out.push_back(ceil_div(ceil_div(k, ceil_div(k, most)), 4) * 4);
+    if (k >= most + most / 2)
+      out.push_back(ceil_div(ceil_div(k, ceil_div(k, most)), kSteps) * kSteps);
   return out;
 }
 

@@ -3,6 +3,10 @@
 
 namespace tenon {
 
+/// Steps that are written out: the processor fetches ahead by the distance of one load's addresses,
+/// so a panel from the second cache arrives in time only where each load passes over several steps.
+constexpr int64_t kSteps = 4;
+
 /// How a matrix product C[m, n] += W[m, k] * X[k, n] is cut, from the outside in:
 ///   pieces of the rows, blocks of X's columns (shared by the threads)
 ///     blocks of k            -> a block of X, k_block x panels tiles, packed or read in place

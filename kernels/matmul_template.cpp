@@ -12,10 +12,6 @@
 namespace tenon {
 namespace {
 
-/// Steps that are written out: the processor fetches ahead by the distance of one load's addresses,
-/// so a panel from the second cache arrives in time only where each load passes over several steps.
-constexpr int64_t kSteps = 4;
-
 Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& knobs) {
   const Blocking best = best_blocking(c, target, ahead);
   const int64_t width = ceil_div(c.vector.extent, target.lanes(c.dtype));
