@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "kernels/cost.h"
 #include "kernels/fused_products.h"
-#include "kernels/nests.h"
-#include "kernels/register_sum.h"
 #include "kernels/templates.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
+#include "schedule/composites/register_sum.h"
 
 namespace tenon {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cost.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/cost.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

@@ -7,34 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "schedule/composites/unscheduled.h"
+
 namespace tenon {
-
-/// A loop of an unscheduled stage.
-struct LoopExtent {
-  std::string loop;
-  int64_t extent = 0;
-};
-
-/// 1 where there is no such loop.
-inline int64_t extent_of(const std::optional<LoopExtent>& loop) { return loop ? loop->extent : 1; }
-
-/// The axes of an unscheduled stage and their loops, in the order they are written.
-struct ConstantNest {
-  std::vector<Var> vars;
-  std::vector<LoopExtent> loops;
-};
-
-/// Nothing where the stage has other loops than its axes, or an extent is symbolic or 0.
-std::optional<ConstantNest> constant_nest(const StagePath& path);
-
-/// What is inside of all casts.
-const Expr& without_casts(const Expr& e);
-
-/// Is it a parameter that the program declares constant, and so may be packed ahead of time?
-bool is_constant(const Program& program, const std::string& buffer);
-
-/// Bytes of its elements; 0 where an extent is symbolic.
-int64_t bytes_of(const BufferNode& b);
 
 /// A reduction whose last spatial axis can become vectors, and the part that each loop plays.
 /// Matrix products and convolutions are sums of products X * W, X being the factor that moves with
@@ -59,10 +34,6 @@ struct Contraction {
   bool alone() const { return !rows && batch.empty(); }
 };
 
-/// How far e moves when v grows by 1, for e = v or v * constant plus something that does not move;
-/// else 0.
-int64_t step_along(const Expr& e, const Var& v);
-
 /// The part each loop of reduction stage `name` plays, or nothing when it has no spatial axis, an
 /// empty or symbolic extent, a tuple of values, or a last axis that moves both factors.
 std::optional<Contraction> find_contraction(const Program& program, const std::string& name);
@@ -76,8 +47,6 @@ struct RegisterTile {
 /// Vector registers that the tile's inner loop keeps busy: accumulators, the vectors of X and one
 /// element of W.
 int64_t registers_used(const RegisterTile& tile);
-/// Those that may be kept busy without spills.
-int64_t registers_free(const Target& target);
 
 /// Estimated cycles of the whole contraction, divided by its reduction points: per step a tile
 /// takes the longest of its multiply-adds (two a cycle), its loads (two a cycle), what comes from

@@ -5,9 +5,9 @@
 
 #include "kernels/blocked_conv.h"
 #include "kernels/dot_product.h"
-#include "kernels/nests.h"
-#include "kernels/register_sum.h"
 #include "kernels/templates.h"
+#include "schedule/composites/nests.h"
+#include "schedule/composites/register_sum.h"
 
 namespace tenon {
 namespace {

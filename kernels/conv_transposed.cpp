@@ -5,7 +5,7 @@
 
 #include "kernels/axes.h"
 #include "kernels/conv.h"
-#include "kernels/cost.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

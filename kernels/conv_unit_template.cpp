@@ -4,10 +4,10 @@
 
 #include "ir/tile_nest.h"
 #include "kernels/blocked_conv.h"
-#include "kernels/cost.h"
 #include "kernels/dot_product.h"
-#include "kernels/nests.h"
 #include "kernels/templates.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
 
 namespace tenon {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "arith/formula_match.h"
 #include "kernels/blocking.h"
-#include "kernels/cost.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cost.h"
 #include "kernels/fused_products.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "kernels/nests.h"
 #include "kernels/templates.h"
+#include "schedule/composites/nests.h"
 
 namespace tenon {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "kernels/blocked_loops.h"
-#include "kernels/cost.h"
-#include "kernels/nests.h"
-#include "kernels/register_sum.h"
 #include "kernels/templates.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
+#include "schedule/composites/register_sum.h"
 
 namespace tenon {
 namespace {

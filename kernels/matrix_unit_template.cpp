@@ -5,9 +5,9 @@
 
 #include "ir/tile_nest.h"
 #include "kernels/blocked_loops.h"
-#include "kernels/cost.h"
-#include "kernels/nests.h"
 #include "kernels/templates.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
 
 namespace tenon {
 namespace {

@@ -1,5 +1,5 @@
-#include "kernels/cost.h"
 #include "kernels/table_parts.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

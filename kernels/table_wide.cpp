@@ -1,7 +1,7 @@
 #include "kernels/conv.h"
-#include "kernels/cost.h"
 #include "kernels/matmul.h"
 #include "kernels/table_parts.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

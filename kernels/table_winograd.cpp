@@ -1,6 +1,6 @@
-#include "kernels/cost.h"
 #include "kernels/table_parts.h"
 #include "kernels/winograd.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "kernels/contraction.h"
-#include "kernels/cost.h"
-#include "kernels/nests.h"
-#include "kernels/register_sum.h"
 #include "kernels/templates.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
+#include "schedule/composites/register_sum.h"
 
 namespace tenon {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/axes.h"
-#include "kernels/cost.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "kernels/cost.h"
-#include "kernels/nests.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
 
 namespace tenon {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "kernels/nests.h"
-#include "kernels/register_sum.h"
 #include "kernels/templates.h"
 #include "kernels/winograd_parts.h"
+#include "schedule/composites/nests.h"
+#include "schedule/composites/register_sum.h"
 
 namespace tenon {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/cost.h"
 #include "kernels/winograd.h"
+#include "schedule/composites/cost.h"
 
 namespace tenon {
 

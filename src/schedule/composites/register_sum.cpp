@@ -1,4 +1,4 @@
-#include "kernels/register_sum.h"
+#include "schedule/composites/register_sum.h"
 
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/nests.h"
+#include "schedule/composites/nests.h"
 
 namespace tenon {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/nests.h"
+#include "schedule/composites/nests.h"
 
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "kernels/contraction.h"
-#include "kernels/cost.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/unscheduled.h"
 
 namespace tenon {
 namespace {
