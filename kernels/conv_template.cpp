@@ -182,23 +182,6 @@ void write_in_place(Schedule& s, const std::string& copy) {
   }
 }
 
-/// A map at the tile's end, the channels of a block in its lanes:  oc h w | -> oc.o h w oc.i
-void finish_across(Schedule& s, const std::string& stage, const Loop& tile, const PlainConv& c) {
-  std::vector<Loop> loops = loops_below(s, stage, tile);
-  Loop lane = loops[c.dimension];
-  loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(c.dimension));
-  if (loop_extent(s, lane) > c.parts.lane.extent) {
-    const auto [o, i] = s[stage].split(lane, c.parts.lane.extent);
-    loops.insert(loops.begin(), o);
-    lane = i;
-  }
-  std::vector<LoopRef> order(loops.begin(), loops.end());
-  order.push_back(lane);
-  s[stage].reorder(order);
-  for (const Loop& l : loops) s[stage].unroll(l);
-  s[stage].vectorize(lane, {Tail::mask});
-}
-
 /// The last block may have lanes of no channel: the others run without their mask.
 void cut_last_block(Schedule& s, const BlockedConv& c) {
   for (const Loop& l : s[c.stage].loops())
@@ -268,7 +251,7 @@ void plain_conv_template(Schedule& s, Knobs& knobs) {
   s[anchor].vectorize(t.lane, {Tail::mask});
   for (const std::string& stage : roles(s.program()).epilogue)
     if (stage != done[1]) s.try_apply(ReverseComputeInline{stage});
-  finish_across(s, done[1], tile, *plain);
+  finish_map_across(s, done[1], tile, plain->dimension, c.lane.extent);
   fuse_and_parallel(s, anchor, t.outer);
   schedule_rest(s, done);
 }

@@ -94,10 +94,27 @@ void finish_map_in_tile(Schedule& s, const std::string& stage, const Loop& tile_
   if (!loops.empty()) s[stage].vectorize(loops.back(), {Tail::mask});
 }
 
-void finish_map_in_loop(Schedule& s, const std::string& stage, const Loop& loop) {
+void finish_map_across(Schedule& s, const std::string& stage, const Loop& tile_loop,
+                       size_t dimension, int64_t lanes) {
+  std::vector<Loop> loops = loops_below(s, stage, tile_loop);
+  Loop lane = loops[dimension];
+  loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(dimension));
+  if (loop_extent(s, lane) > lanes) {
+    const auto [o, i] = s[stage].split(lane, lanes);
+    loops.insert(loops.begin(), o);
+    lane = i;
+  }
+  std::vector<LoopRef> order(loops.begin(), loops.end());
+  order.push_back(lane);
+  s[stage].reorder(order);
+  for (const Loop& l : loops) s[stage].unroll(l);
+  s[stage].vectorize(lane, {Tail::mask});
+}
+
+void finish_map_in_loop(Schedule& s, const std::string& stage, const Loop& loop, int64_t vectors) {
   const std::vector<Loop> loops = loops_below(s, stage, loop);
   if (loops.empty()) return;
-  const int64_t width = 2 * lanes_of(s, stage);
+  const int64_t width = vectors * lanes_of(s, stage);
   Loop last = loops.back();
   if (loop_extent(s, last) > 4 * width) last = s[stage].split(last, width).inner;
   s.try_apply(Vectorize{stage, last.name, Tail::mask});

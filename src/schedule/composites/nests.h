@@ -28,8 +28,17 @@ Loop fuse_and_parallel(Schedule& s, const std::string& stage, std::vector<Loop> 
 /// while the copies stay few.
 void finish_map_in_tile(Schedule& s, const std::string& stage, const Loop& tile_loop);
 
-/// A map that is computed inside a loop over a box of any size: its last loop runs in vectors.
-void finish_map_in_loop(Schedule& s, const std::string& stage, const Loop& loop);
+/// The same where the vectors run along another dimension of what the stage writes than the last,
+/// at most `lanes` elements of it at a time:
+///   for oc: for h: for w: y(oc,h,w)   ->   for oc.o unroll: for h unroll: for w unroll: for oc.i
+///   vectorize
+void finish_map_across(Schedule& s, const std::string& stage, const Loop& tile_loop,
+                       size_t dimension, int64_t lanes);
+
+/// A map that is computed inside a loop over a box of any size: its last loop runs in vectors, so
+/// many of them in one iteration where the box is large.
+void finish_map_in_loop(Schedule& s, const std::string& stage, const Loop& loop,
+                        int64_t vectors = 2);
 
 /// A whole nest of a map at the root: vectors along the last axis, the outer loops in parallel.
 /// `vectors`: how many vectors one iteration of the innermost loop computes.

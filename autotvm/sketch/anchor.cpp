@@ -1,0 +1,154 @@
+#include "autotvm/sketch/anchor.h"
+
+#include <tenon/ir/ops.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tenon {
+namespace {
+
+OperandDim dim_of_index(const Expr& index, const std::vector<Var>& vars) {
+  OperandDim out;
+  for (size_t n = 0; n < vars.size(); ++n) {
+    if (!uses_var(index, vars[n])) continue;
+    out.axes.push_back(n);
+    out.steps.push_back(step_along(index, vars[n]));
+  }
+  return out;
+}
+
+/// Both loads' axes; another index along one dimension makes it a window.
+void join(Operand& operand, const Load& load, const std::vector<Var>& vars) {
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    const OperandDim more = dim_of_index(load.indices[d], vars);
+    OperandDim& dim = operand.dims[d];
+    for (size_t n = 0; n < more.axes.size(); ++n) {
+      const auto known = std::find(dim.axes.begin(), dim.axes.end(), more.axes[n]);
+      if (known == dim.axes.end()) {
+        dim.axes.push_back(more.axes[n]);
+        dim.steps.push_back(more.steps[n]);
+      } else if (dim.steps[static_cast<size_t>(known - dim.axes.begin())] != more.steps[n]) {
+        dim.steps[static_cast<size_t>(known - dim.axes.begin())] = 0;
+      }
+    }
+  }
+  operand.one_element = false;
+}
+
+void add_operand(AnchorNest& nest, const Program& program, const Load& load,
+                 const std::vector<Var>& vars) {
+  if (load.buffer->name == nest.output) return;
+  const auto known = std::find_if(nest.operands.begin(), nest.operands.end(),
+                                  [&](const Operand& o) { return o.buffer == load.buffer->name; });
+  if (known != nest.operands.end()) {
+    join(*known, load, vars);
+    return;
+  }
+  Operand operand;
+  operand.buffer = load.buffer->name;
+  operand.constant = is_constant(program, operand.buffer);
+  operand.computed = std::none_of(program.params.begin(), program.params.end(),
+                                  [&](const Param& p) { return p.buffer->name == operand.buffer; });
+  for (const Expr& index : load.indices) operand.dims.push_back(dim_of_index(index, vars));
+  nest.operands.push_back(std::move(operand));
+}
+
+std::optional<AnchorNest> read_nest(const Program& program, const StagePath& path) {
+  const Stage& s = *path.stage;
+  if (!s.combiner || s.values.size() != 1 || !combiner_op(*s.combiner) || s.init.empty())
+    return std::nullopt;
+  const auto loops = constant_nest(path);
+  if (!loops) return std::nullopt;
+  AnchorNest nest;
+  nest.stage = s.name;
+  nest.output = s.outputs[0]->name;
+  nest.dtype = s.outputs[0]->dtype;
+  nest.axes = loops->loops;
+  for (const AxisBinding& b : s.axes) {
+    if (b.kind == AxisKind::sequential) return std::nullopt;
+    nest.spatial += b.kind == AxisKind::spatial;
+  }
+  if (nest.spatial == 0 || nest.spatial == nest.axes.size()) return std::nullopt;
+  std::vector<const Load*> seen;  // an element read twice is one
+  walk(s.values[0], [&](const Expr& e) {
+    const Load* load = e.as<Load>();
+    const auto equal = [&](const Load* other) {
+      return other->buffer.get() == load->buffer.get() &&
+             std::equal(other->indices.begin(), other->indices.end(), load->indices.begin(),
+                        [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+    };
+    if (load && std::none_of(seen.begin(), seen.end(), equal)) {
+      seen.push_back(load);
+      add_operand(nest, program, *load, loops->vars);
+    }
+    return true;
+  });
+  return nest;
+}
+
+}  // namespace
+
+bool Operand::moves(size_t axis) const {
+  return std::any_of(dims.begin(), dims.end(), [&](const OperandDim& d) {
+    return std::find(d.axes.begin(), d.axes.end(), axis) != d.axes.end();
+  });
+}
+
+std::optional<size_t> Operand::dim_of(size_t axis) const {
+  std::optional<size_t> found;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (std::find(dims[d].axes.begin(), dims[d].axes.end(), axis) == dims[d].axes.end()) continue;
+    if (found || dims[d].axes.size() != 1 || dims[d].steps[0] != 1) return std::nullopt;
+    found = d;
+  }
+  return one_element ? found : std::nullopt;
+}
+
+bool Operand::neighbours_along(size_t axis) const {
+  bool next = false;
+  for (size_t d = 0; d < dims.size(); ++d)
+    for (size_t n = 0; n < dims[d].axes.size(); ++n) {
+      if (dims[d].axes[n] != axis) continue;
+      if (d + 1 < dims.size() || dims[d].steps[n] != 1) return false;
+      next = true;
+    }
+  return next;
+}
+
+bool AnchorNest::reuses_along(size_t axis) const {
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](const Operand& o) { return !o.moves(axis); });
+}
+
+size_t AnchorNest::longest_reduction() const {
+  size_t longest = spatial;
+  for (size_t n = spatial; n < axes.size(); ++n)
+    if (axes[n].extent > axes[longest].extent) longest = n;
+  return longest;
+}
+
+std::optional<AnchorNest> find_anchor_nest(const Program& program, const std::string& stage) {
+  for (const StagePath& path : stage_paths(program.body))
+    if (path.stage->name == stage) return read_nest(program, path);
+  return std::nullopt;
+}
+
+bool reductions_are_chained(const Program& program) {
+  std::set<const BufferNode*> reduced;
+  for (const StagePath& path : stage_paths(program.body)) {
+    bool reads = false;
+    for (const Expr& value : path.stage->values)
+      walk(value, [&](const Expr& e) {
+        const Load* load = e.as<Load>();
+        reads = reads || (load && reduced.count(load->buffer.get()) > 0);
+        return true;
+      });
+    if (path.stage->combiner && reads) return true;
+    if (path.stage->combiner || reads)
+      for (const Buffer& b : path.stage->outputs) reduced.insert(b.get());
+  }
+  return false;
+}
+
+}  // namespace tenon

@@ -1,0 +1,277 @@
+#include "autotvm/sketch/multi_level_tile.h"
+
+#include <tenon/schedule/roles.h>
+
+#include <algorithm>
+
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
+#include "schedule/composites/register_sum.h"
+
+namespace tenon {
+namespace {
+
+/// The anchor's loops after cutting.
+struct CutLoops {
+  std::vector<Loop> blocks;  // from the outside in: batch, blocks, block of k, blocks
+  std::vector<std::vector<size_t>> block_axes;  // what each of them moves
+  size_t leading = 0;                           // of `blocks`: spatial ones before the block of k
+  std::vector<Loop> tiles;                      // the last is the tile's
+  std::vector<Loop> unrolled;
+  Loop vector;
+  bool k_in_blocks = false;
+};
+
+/// x -> x.block, x.tile, x.inner; a part of one iteration has no name, but for the tile.
+struct AxisLoops {
+  Loop block, tile, inner;
+};
+
+AxisLoops cut_axis(StageSteps& anchor, const LoopExtent& axis, int64_t inner, int64_t pieces) {
+  AxisLoops out;
+  Loop rest{anchor.name(), axis.loop};
+  const int64_t tiles = ceil_div(axis.extent, inner);
+  if (pieces > 1 && tiles > 1) {
+    const auto [o, i] = anchor.split(rest, ceil_div(tiles, pieces) * inner);
+    out.block = o;
+    rest = i;
+  }
+  out.tile = rest;
+  if (inner > 1) {
+    const auto [o, i] = anchor.split(rest, inner);
+    out.tile = o;
+    out.inner = i;
+  }
+  return out;
+}
+
+/// Adds the reductions to `order`, the last `steps` points as loops to unroll.
+void cut_reductions(StageSteps& anchor, std::vector<Loop> loops, std::vector<int64_t> extents,
+                    int64_t steps, std::vector<LoopRef>& order, CutLoops& cut) {
+  std::vector<Loop> written;
+  while (!loops.empty() && steps > 1) {
+    const int64_t extent = extents.back();
+    if (steps % extent != 0) {
+      const auto [o, i] = anchor.split(loops.back(), std::min(steps, extent));
+      loops.back() = o;
+      written.insert(written.begin(), i);
+      break;
+    }
+    steps /= extent;
+    written.insert(written.begin(), loops.back());
+    loops.pop_back();
+    extents.pop_back();
+  }
+  order.insert(order.end(), loops.begin(), loops.end());
+  order.insert(order.end(), written.begin(), written.end());
+  cut.unrolled = written;
+}
+
+/// Whether the sum's vectors lie side by side in what it writes.
+bool vectors_along_rows(const AnchorNest& nest, size_t vector_axis) {
+  return vector_axis + 1 == nest.spatial;
+}
+
+void add_block(CutLoops& cut, const Loop& loop, size_t axis) {
+  if (loop.name.empty()) return;
+  cut.blocks.push_back(loop);
+  cut.block_axes.push_back({axis});
+}
+
+/// batch | first blocks | k blocks | second blocks | tiles | reductions | steps, inner | vectors
+CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
+  const AnchorNest& nest = *sketch.nest;
+  const size_t v = sketch.vector_axis;
+  StageSteps anchor = s[nest.stage];
+  CutLoops cut;
+  std::vector<AxisLoops> axes;
+  for (size_t n = 0; n < nest.spatial; ++n)
+    axes.push_back(cut_axis(anchor, nest.axes[n], plan.inner[n], plan.pieces[n]));
+  const auto is_batch = [&](size_t n) { return n != v && !nest.reuses_along(n); };
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (is_batch(n)) add_block(cut, axes[n].tile, n);
+  const auto add_blocks = [&](bool of_vector) {
+    for (size_t n = 0; n < nest.spatial; ++n)
+      if (!is_batch(n) && (n == v) == of_vector) add_block(cut, axes[n].block, n);
+  };
+  add_blocks(plan.vector_blocks_first);
+  cut.leading = cut.blocks.size();
+  std::vector<Loop> reductions;
+  std::vector<int64_t> extents;
+  for (size_t n = nest.spatial; n < nest.axes.size(); ++n) {
+    reductions.push_back({nest.stage, nest.axes[n].loop});
+    extents.push_back(nest.axes[n].extent);
+  }
+  const size_t k = nest.longest_reduction() - nest.spatial;
+  if (plan.k_block > 0 && plan.k_block < extents[k]) {
+    const auto [o, i] = anchor.split(reductions[k], plan.k_block);
+    add_block(cut, o, nest.longest_reduction());
+    reductions[k] = i;
+    extents[k] = plan.k_block;
+    cut.k_in_blocks = true;
+  }
+  add_blocks(!plan.vector_blocks_first);
+  if (!cut.k_in_blocks) cut.leading = cut.blocks.size();
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (!is_batch(n) && n != v) cut.tiles.push_back(axes[n].tile);
+  cut.tiles.insert(plan.vector_tiles_first ? cut.tiles.begin() : cut.tiles.end(), axes[v].tile);
+
+  std::vector<LoopRef> order(cut.blocks.begin(), cut.blocks.end());
+  order.insert(order.end(), cut.tiles.begin(), cut.tiles.end());
+  cut.vector = axes[v].inner;
+  Loop vectors;  // of one element along each row, where the result's rows run elsewhere
+  const int64_t lanes = s.target().lanes(nest.dtype);
+  if (!vectors_along_rows(nest, v) && plan.inner[v] > lanes) {
+    const auto [o, i] = anchor.split(cut.vector, lanes);
+    vectors = o;
+    cut.vector = i;
+  }
+  cut_reductions(anchor, reductions, extents, plan.steps, order, cut);
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (n != v && !axes[n].inner.name.empty()) {
+      order.push_back(axes[n].inner);
+      cut.unrolled.push_back(axes[n].inner);
+    }
+  if (!vectors.name.empty()) {
+    order.push_back(vectors);
+    cut.unrolled.push_back(vectors);
+  }
+  order.push_back(cut.vector);
+  anchor.reorder(order);
+  return cut;
+}
+
+/// The copy's layout: the axis that tiles run along cut by their width, its pieces outside, the
+/// elements of one innermost.
+struct Packing {
+  std::vector<LayoutDim> layout;
+  size_t dim = 0;
+  int64_t width = 1;
+};
+
+Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand& o,
+                   const Target& target) {
+  const AnchorNest& nest = *sketch.nest;
+  size_t axis = sketch.vector_axis;
+  if (!o.moves(axis))
+    for (axis = 0; axis + 1 < nest.spatial; ++axis)
+      if (plan.inner[axis] > 1 && o.dim_of(axis)) break;
+  Packing p;
+  p.dim = o.dim_of(axis).value_or(0);
+  p.width = axis == sketch.vector_axis && !vectors_along_rows(nest, axis)
+                ? std::min<int64_t>(plan.inner[axis], target.lanes(nest.dtype))
+                : plan.inner[axis];
+  const auto dim = [](size_t d) { return static_cast<int>(d); };
+  const auto is_spatial = [&](size_t d) {
+    return std::all_of(o.dims[d].axes.begin(), o.dims[d].axes.end(),
+                       [&](size_t a) { return !nest.is_reduction(a); });
+  };
+  for (size_t d = 0; d < o.dims.size(); ++d)
+    if (d != p.dim && is_spatial(d)) p.layout.push_back({dim(d), 1, 0});
+  p.layout.push_back({dim(p.dim), p.width, 0});
+  for (size_t d = 0; d < o.dims.size(); ++d)
+    if (d != p.dim && !is_spatial(d)) p.layout.push_back({dim(d), 1, 0});
+  if (p.width > 1) p.layout.push_back({dim(p.dim), 1, p.width});
+  return p;
+}
+
+/// Makes the copy in vectors: along the rows of the operand where the cut dimension is its last,
+/// else along the copy's.
+void finish_copy(Schedule& s, const std::string& copy, std::vector<Loop> loops, const Packing& p,
+                 bool at_root) {
+  const bool rows = p.dim + 1 == loops.size();
+  if (p.width == 1) {
+    if (at_root) fuse_and_parallel(s, copy, {loops[0]});
+    return;
+  }
+  const auto [outer, inner] = s[copy].split(loops[p.dim], p.width);
+  loops[p.dim] = outer;
+  if (!rows) {
+    std::vector<LoopRef> order(loops.begin(), loops.end());
+    order.push_back(inner);
+    s[copy].reorder(order);
+  }
+  s.try_apply(Vectorize{copy, inner.name, Tail::mask});
+  if (at_root) fuse_and_parallel(s, copy, {loops.begin(), loops.end() - (rows ? 1 : 0)});
+}
+
+/// The innermost block loop that moves the operand; nothing where none does.
+std::optional<Loop> block_of(const CutLoops& cut, const Operand& o) {
+  for (size_t n = cut.blocks.size(); n-- > 0;)
+    for (size_t axis : cut.block_axes[n])
+      if (o.moves(axis)) return cut.blocks[n];
+  return std::nullopt;
+}
+
+/// Copies that are made in each call. Returns how many leading loops stay without one inside.
+size_t make_copies(Schedule& s, const TileSketch& sketch, const TilePlan& plan, const CutLoops& cut,
+                   std::vector<std::string>& done) {
+  const AnchorNest& nest = *sketch.nest;
+  size_t shared = cut.leading;
+  for (size_t n = 0; n < nest.operands.size(); ++n) {
+    const Operand& o = nest.operands[n];
+    if (plan.pack[n] != "block" && plan.pack[n] != "root") continue;
+    const auto block = plan.pack[n] == "block" ? block_of(cut, o) : std::nullopt;
+    const Packing p = packing_of(sketch, plan, o, s.target());
+    const LoopRef at = block ? LoopRef(*block) : LoopRef("root");
+    const std::string copy = s[nest.stage].cache_read(o.buffer, at, {.layout = p.layout});
+    finish_copy(s, copy, block ? loops_below(s, copy, *block) : s[copy].loops(), p, !block);
+    done.push_back(copy);
+    if (!block) continue;
+    const auto place = std::find(cut.blocks.begin(), cut.blocks.end(), *block);
+    shared = std::min(shared, static_cast<size_t>(place - cut.blocks.begin()) + 1);
+  }
+  return shared;
+}
+
+/// The sum in registers, partial sums in memory where k is in blocks, and the maps after it. Adds
+/// the stages to `done`.
+void place_results(Schedule& s, const TileSketch& sketch, const CutLoops& cut,
+                   std::vector<std::string>& done) {
+  const AnchorNest& nest = *sketch.nest;
+  const Loop tile = cut.tiles.back();
+  const bool along_rows = vectors_along_rows(nest, sketch.vector_axis);
+  if (along_rows && !cut.k_in_blocks) {
+    const size_t in_tile = place_sum(s, nest.stage, nest.output, tile, done);
+    for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], tile);
+    return;
+  }
+  const CacheWriteStages copies = s[nest.stage].cache_write(tile, {Scope::reg});
+  for (const std::string& copy : {copies.load, copies.store}) {
+    if (copy.empty()) continue;
+    done.push_back(copy);
+    if (along_rows)
+      finish_map_in_tile(s, copy, tile);
+    else
+      finish_map_across(s, copy, tile, sketch.vector_axis, s.target().lanes(nest.dtype));
+  }
+  for (const std::string& stage : fuse_epilogue(s, tile)) {
+    done.push_back(stage);
+    finish_map_in_loop(s, stage, tile);
+  }
+}
+
+}  // namespace
+
+void apply_tiles(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
+  const AnchorNest& nest = *sketch.nest;
+  if (plan.inlined) inline_prologue(s);
+  for (size_t n = 0; n < nest.operands.size(); ++n)
+    if (plan.pack[n] == "ahead")
+      s.pack(nest.operands[n].buffer, packing_of(sketch, plan, nest.operands[n], s.target()).layout,
+             {PackWhen::ahead});
+  const CutLoops cut = cut_loops(s, sketch, plan);
+  std::vector<std::string> done = {nest.stage};
+  place_results(s, sketch, cut, done);
+  const size_t shared = make_copies(s, sketch, plan, cut, done);
+  for (const Loop& l : cut.unrolled) s[nest.stage].unroll(l);
+  s[nest.stage].vectorize(cut.vector, {Tail::mask});
+  std::vector<Loop> outer(cut.blocks.begin(),
+                          cut.blocks.begin() + static_cast<std::ptrdiff_t>(shared));
+  const bool to_tiles = shared == cut.blocks.size() && !cut.k_in_blocks;
+  if (to_tiles) outer.insert(outer.end(), cut.tiles.begin(), cut.tiles.end());
+  fuse_and_parallel(s, nest.stage, outer);
+  schedule_rest(s, done);
+}
+
+}  // namespace tenon

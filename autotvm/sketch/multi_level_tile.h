@@ -1,0 +1,49 @@
+#pragma once
+#include <tenon/schedule/knobs.h>
+#include <tenon/schedule/schedule.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autotvm/sketch/anchor.h"
+
+namespace tenon {
+
+/// How a reduction is cut, axis by axis (spatial ones; the vector axis counts too):
+///
+///   batch loops | blocks of one axis | blocks of k | blocks of the other axis |    block level
+///     tiles of each axis |                                                         tile level
+///       reductions | steps and inner loops unrolled | vectors                      registers
+///
+/// The sum of a tile lies in registers; the maps after it are computed at the tile's end.
+struct TilePlan {
+  std::vector<int64_t> inner;   ///< by axis: elements of a tile
+  std::vector<int64_t> pieces;  ///< by axis: blocks; 1: no loop of its own
+  int64_t k_block = 0;          ///< of the longest reduction; 0: all
+  int64_t steps = 1;            ///< points of the innermost reductions that are written out
+  bool vector_blocks_first = true, vector_tiles_first = false;
+  std::vector<std::string> pack;  ///< by operand: "no", "block", "root", "ahead"
+  bool inlined = true;            ///< the maps before it
+};
+
+/// A space of plans: tiles of the nest with vectors along one of its axes.
+struct TileSketch {
+  std::shared_ptr<const AnchorNest> nest;
+  size_t vector_axis = 0;
+  bool has_prologue = false;
+  TilePlan standard = {};                ///< in closed form; inner counts elements
+  std::vector<int64_t> step_sizes = {};  ///< what TilePlan::steps may be
+};
+
+/// One sketch for each axis that can become vectors, the most promising first.
+std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
+                                      const Target& target);
+
+/// Declares the sketch's knobs and answers with a plan.
+TilePlan choose_tiles(const TileSketch& sketch, const Target& target, Knobs& knobs);
+
+/// Carries the plan out on an unscheduled program.
+void apply_tiles(Schedule& s, const TileSketch& sketch, const TilePlan& plan);
+
+}  // namespace tenon

@@ -1,0 +1,19 @@
+#pragma once
+#include <tenon/schedule/knobs.h>
+#include <tenon/target/target.h>
+
+#include <vector>
+
+namespace tenon {
+
+/// Chains of reductions along rows (softmax, normalisations, single reductions): everything of a
+/// row inside its loop, sums cut into lanes.
+std::vector<NamedTemplate> row_rule(const Program& program, const Target& target);
+
+/// A reduction of few results: cut into pieces that threads add up side by side, each in lanes.
+std::vector<NamedTemplate> pieces_rule(const Program& program, const Target& target);
+
+/// No reduction: maps and data movement.
+std::vector<NamedTemplate> map_rule(const Program& program, const Target& target);
+
+}  // namespace tenon

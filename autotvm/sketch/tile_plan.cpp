@@ -1,0 +1,278 @@
+#include <algorithm>
+#include <cmath>
+
+#include "autotvm/sketch/multi_level_tile.h"
+#include "schedule/composites/cost.h"
+#include "schedule/composites/nests.h"
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kMostUnrolled = 512;  // vector operations in one straight piece of code
+constexpr int64_t kStandardSteps = 4;   // loads that pass over several steps are fetched ahead
+constexpr size_t kReuseAxes = 2;        // besides the vectors, that get a register tile by default
+
+/// The axis is worth a register tile: something is used again along it.
+bool has_inner(const AnchorNest& nest, size_t axis, size_t vector_axis) {
+  return axis != vector_axis && nest.axes[axis].extent > 1 && nest.reuses_along(axis);
+}
+
+/// The axis beside the vectors that is cut into blocks: of those with a register tile the one of
+/// most elements.
+std::optional<size_t> main_axis(const AnchorNest& nest, size_t vector_axis) {
+  std::optional<size_t> found;
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (has_inner(nest, n, vector_axis) &&
+        (!found || nest.axes[n].extent > nest.axes[*found].extent))
+      found = n;
+  return found;
+}
+
+int64_t elements(const Operand& operand, const std::vector<int64_t>& inner) {
+  int64_t count = 1;
+  for (size_t n = 0; n < inner.size(); ++n)
+    if (operand.moves(n)) count *= inner[n];
+  return count;
+}
+
+/// Vector registers that a step keeps busy. `inner` counts vectors along the vector axis.
+int64_t tile_registers(const AnchorNest& nest, const std::vector<int64_t>& inner,
+                       size_t vector_axis) {
+  int64_t sums = 1, vectors = 0;
+  for (int64_t n : inner) sums *= n;
+  for (const Operand& o : nest.operands)
+    if (o.moves(vector_axis)) vectors = std::max(vectors, elements(o, inner));
+  return sums + std::min(vectors, inner[vector_axis]) + 1;
+}
+
+/// Cycles of the whole on one core, from registers alone: the longest of multiply-adds and loads
+/// (two a cycle each) and the latency of a sum, a little for each load, rests as whole tiles.
+double register_cycles(const AnchorNest& nest, const std::vector<int64_t>& inner,
+                       size_t vector_axis, int64_t lanes) {
+  double tiles = 1, sums = 1, loads = 0;
+  for (size_t n = 0; n < nest.spatial; ++n) {
+    const int64_t each = inner[n] * (n == vector_axis ? lanes : 1);
+    tiles *= static_cast<double>(ceil_div(nest.axes[n].extent, each));
+    sums *= static_cast<double>(inner[n]);
+  }
+  for (const Operand& o : nest.operands) loads += static_cast<double>(elements(o, inner));
+  return tiles * (std::max({sums / 2, loads / 2, 4.0}) + 0.2 * loads);
+}
+
+const std::vector<int64_t> kInnerSizes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28};
+
+/// Elements along each axis (vectors along the vector axis) of the register tile of least cycles.
+std::vector<int64_t> best_inner(const AnchorNest& nest, size_t vector_axis, const Target& target) {
+  const int64_t lanes = target.lanes(nest.dtype), free = registers_free(target);
+  std::vector<int64_t> best(nest.spatial, 1), inner = best;
+  std::vector<size_t> cut = {vector_axis};
+  for (size_t n = nest.spatial; n-- > 0 && cut.size() <= kReuseAxes;)
+    if (has_inner(nest, n, vector_axis)) cut.push_back(n);
+  double least = register_cycles(nest, best, vector_axis, lanes);
+  const std::function<void(size_t)> look = [&](size_t k) {
+    if (k == cut.size()) {
+      const double cycles = register_cycles(nest, inner, vector_axis, lanes);
+      if (tile_registers(nest, inner, vector_axis) <= free && cycles < least * 0.999) {
+        least = cycles;
+        best = inner;
+      }
+      return;
+    }
+    const size_t axis = cut[k];
+    const int64_t most =
+        axis == vector_axis ? ceil_div(nest.axes[axis].extent, lanes) : nest.axes[axis].extent;
+    for (int64_t size : kInnerSizes) {
+      if (size > std::min(most, free)) break;
+      inner[axis] = size;
+      look(k + 1);
+    }
+    inner[axis] = 1;
+  };
+  look(0);
+  return best;
+}
+
+/// Points of the innermost reductions that may be written out: whole loops from the inside out, and
+/// parts of the last of them.
+std::vector<int64_t> step_sizes(const AnchorNest& nest) {
+  std::vector<int64_t> sizes = {1};
+  int64_t whole = 1;
+  for (size_t n = nest.axes.size(); n-- > nest.spatial;) {
+    for (int64_t part : {2, 4, 8, 16})
+      if (part < nest.axes[n].extent) sizes.push_back(whole * part);
+    whole *= nest.axes[n].extent;
+    if (whole > 64) break;
+    sizes.push_back(whole);
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+int64_t standard_steps(const std::vector<int64_t>& sizes, int64_t sums) {
+  int64_t steps = 1;
+  for (int64_t size : sizes)
+    if (size <= std::max<int64_t>(kStandardSteps, 9) && size * sums <= kMostUnrolled) steps = size;
+  return steps;
+}
+
+/// May the operand be copied in the order in which tiles read it: cut along the vector axis, or
+/// along an axis with a register tile.
+std::optional<size_t> packed_along(const AnchorNest& nest, const Operand& o, size_t vector_axis) {
+  if (o.moves(vector_axis))
+    return o.dim_of(vector_axis) ? std::optional(vector_axis) : std::nullopt;
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (has_inner(nest, n, vector_axis) && o.dim_of(n)) return n;
+  return std::nullopt;
+}
+
+std::string standard_pack(const AnchorNest& nest, const Operand& o, size_t vector_axis) {
+  if (!o.moves(vector_axis) || !packed_along(nest, o, vector_axis)) return "no";
+  if (o.constant) return "ahead";
+  if (!o.neighbours_along(vector_axis)) return "root";
+  const auto main = main_axis(nest, vector_axis);
+  return main && nest.axes[*main].extent >= 64 ? "block" : "no";
+}
+
+std::vector<std::string> pack_words(const AnchorNest& nest, const Operand& o, size_t vector_axis) {
+  if (!packed_along(nest, o, vector_axis)) return {"no"};
+  if (o.constant) return {"no", "ahead"};
+  return {"no", "block", "root"};
+}
+
+/// Requirements on points: what fits the registers and is worth compiling.
+void require_fit(const TileSketch& sketch, const Target& target, Knobs& knobs) {
+  const int64_t free = registers_free(target);
+  const auto nest = sketch.nest;
+  const size_t v = sketch.vector_axis;
+  const auto inner_of = [nest, v](const Point& p) {
+    std::vector<int64_t> inner(nest->spatial, 1);
+    for (size_t n = 0; n < nest->spatial; ++n)
+      if (has_inner(*nest, n, v)) inner[n] = p.number("inner." + nest->axes[n].loop);
+    inner[v] = p.number("vectors");
+    return inner;
+  };
+  knobs.require([=](const Point& p) { return tile_registers(*nest, inner_of(p), v) <= free; },
+                "the tile needs more vector registers than the target has");
+  knobs.require(
+      [=](const Point& p) {
+        int64_t code = p.number("steps");
+        for (int64_t n : inner_of(p)) code *= n;
+        return code <= kMostUnrolled;
+      },
+      "the written out steps are too much code");
+  if (!sketch.has_prologue) return;
+  knobs.require(
+      [=](const Point& p) {
+        return p.number("inline") == 0 ||
+               std::all_of(nest->operands.begin(), nest->operands.end(), [&](const Operand& o) {
+                 return !o.computed || p.word("pack." + o.buffer) == "no";
+               });
+      },
+      "what is computed in place is no array to pack");
+}
+
+/// Blocks along the vector axis whose packed copy fits half of the second cache.
+int64_t standard_pieces(const AnchorNest& nest, size_t vector_axis, int64_t width,
+                        const Target& target) {
+  double bytes = static_cast<double>(nest.axes[vector_axis].extent * byte_size(nest.dtype));
+  for (size_t n = nest.spatial; n < nest.axes.size(); ++n)
+    bytes *= static_cast<double>(nest.axes[n].extent);
+  const double half = 0.5 * static_cast<double>(target.l2_bytes);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(bytes / half)), 1,
+                             ceil_div(nest.axes[vector_axis].extent, width));
+}
+
+TilePlan standard_plan(const AnchorNest& nest, size_t vector_axis,
+                       const std::vector<int64_t>& sizes, const Target& target) {
+  TilePlan plan;
+  plan.inner = best_inner(nest, vector_axis, target);
+  int64_t sums = 1;
+  for (int64_t n : plan.inner) sums *= n;
+  plan.inner[vector_axis] *= target.lanes(nest.dtype);
+  plan.pieces.assign(nest.spatial, 1);
+  plan.pieces[vector_axis] = standard_pieces(nest, vector_axis, plan.inner[vector_axis], target);
+  plan.steps = standard_steps(sizes, sums);
+  for (const Operand& o : nest.operands) plan.pack.push_back(standard_pack(nest, o, vector_axis));
+  plan.inlined = false;
+  return plan;
+}
+
+/// What a sketch with these vectors is expected to take.
+double expected_cycles(const AnchorNest& nest, size_t vector_axis, const Target& target) {
+  double cycles = register_cycles(nest, best_inner(nest, vector_axis, target), vector_axis,
+                                  target.lanes(nest.dtype));
+  for (const Operand& o : nest.operands) {
+    if (!o.moves(vector_axis)) continue;
+    if (!o.neighbours_along(vector_axis))
+      cycles *= o.dim_of(vector_axis) ? 1.05 : 4;  // packed, or gathered
+  }
+  return cycles;
+}
+
+/// How many blocks: the sizes that there are tiles for.
+int64_t pick_pieces(const TileSketch& sketch, size_t axis, Knobs& knobs) {
+  const AnchorNest& nest = *sketch.nest;
+  const int64_t standard = sketch.standard.pieces[axis];
+  return knobs.pick("pieces." + nest.axes[axis].loop,
+                    ladder(ceil_div(nest.axes[axis].extent, sketch.standard.inner[axis]),
+                           {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64}, standard),
+                    standard);
+}
+
+}  // namespace
+
+std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
+                                      const Target& target) {
+  const auto shared = std::make_shared<const AnchorNest>(nest);
+  const std::vector<int64_t> sizes = step_sizes(nest);
+  std::vector<std::pair<double, size_t>> ranked;
+  for (size_t n = 0; n < nest.spatial; ++n) {
+    const bool narrow = 2 * nest.axes[n].extent < target.lanes(nest.dtype);
+    if (narrow && !ranked.empty()) continue;
+    ranked.push_back({expected_cycles(nest, n, target), n});
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<TileSketch> out;
+  for (const auto& [cycles, axis] : ranked) {
+    out.push_back({shared, axis, has_prologue});
+    out.back().standard = standard_plan(nest, axis, sizes, target);
+    out.back().step_sizes = sizes;
+  }
+  return out;
+}
+
+TilePlan choose_tiles(const TileSketch& sketch, const Target& target, Knobs& knobs) {
+  const AnchorNest& nest = *sketch.nest;
+  const TilePlan& standard = sketch.standard;
+  const size_t v = sketch.vector_axis;
+  const int64_t lanes = target.lanes(nest.dtype), free = registers_free(target);
+  TilePlan plan = standard;
+  for (size_t n = 0; n < nest.spatial; ++n) {
+    if (!has_inner(nest, n, v)) continue;
+    const int64_t most = std::min(nest.axes[n].extent, free);
+    plan.inner[n] = knobs.pick("inner." + nest.axes[n].loop,
+                               ladder(most, kInnerSizes, standard.inner[n]), standard.inner[n]);
+  }
+  const int64_t width = ceil_div(nest.axes[v].extent, lanes), vectors = standard.inner[v] / lanes;
+  plan.inner[v] = lanes * knobs.pick("vectors",
+                                     ladder(std::min<int64_t>(width, 16),
+                                            {1, 2, 3, 4, 5, 6, 8, 12, 16}, vectors),
+                                     vectors);
+  plan.pieces[v] = pick_pieces(sketch, v, knobs);
+  if (const auto main = main_axis(nest, v)) plan.pieces[*main] = pick_pieces(sketch, *main, knobs);
+  const int64_t k = nest.axes[nest.longest_reduction()].extent;
+  if (k >= 64)
+    plan.k_block = knobs.pick("k_block", ladder(k - 1, {0, 32, 64, 128, 192, 256, 384, 512}, 0), 0);
+  plan.steps = knobs.pick("steps", sketch.step_sizes, standard.steps);
+  plan.vector_blocks_first = knobs.flag("vector_blocks_first", standard.vector_blocks_first);
+  plan.vector_tiles_first = knobs.flag("vector_tiles_first", standard.vector_tiles_first);
+  for (size_t n = 0; n < nest.operands.size(); ++n)
+    plan.pack[n] = knobs.choice("pack." + nest.operands[n].buffer,
+                                pack_words(nest, nest.operands[n], v), standard.pack[n]);
+  if (sketch.has_prologue) plan.inlined = knobs.flag("inline", standard.inlined);
+  require_fit(sketch, target, knobs);
+  return plan;
+}
+
+}  // namespace tenon
