@@ -1,6 +1,6 @@
 # What users get: one shared library with LLVM inside and only tenon's symbols visible, the command and the measuring
-# program (both on that library), headers, a CMake package and the shipped tuning logs. Configure with
-# -DTENON_INSTALL=ON -DTENON_STATIC_LLVM=ON, as scripts/install.sh does.
+# program (both on that library), headers, a CMake package, the shipped tuning logs and the schema of
+# their lines. Configure with -DTENON_INSTALL=ON -DTENON_STATIC_LLVM=ON, as scripts/install.sh does.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -23,6 +23,7 @@ install(TARGETS tenon EXPORT tenonTargets)
 install(TARGETS tenon_command tenon-runner RUNTIME)
 install(DIRECTORY include/tenon TYPE INCLUDE)
 install(DIRECTORY tuning_logs/shipped/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/tuning_logs OPTIONAL)
+install(FILES autotvm/records/record.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon)
 install(EXPORT tenonTargets NAMESPACE tenon:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)
 configure_package_config_file(cmake/tenonConfig.cmake.in ${PROJECT_BINARY_DIR}/tenonConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)

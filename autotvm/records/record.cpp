@@ -1,11 +1,15 @@
 #include <tenon/records/record.h>
-#include <tenon/support/stats.h>
 #include <tenon/support/foreign_text.h>
+#include <tenon/support/stats.h>
 
 #include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "autotvm/records/fields.h"
 
 namespace tenon {
 namespace {
@@ -80,6 +84,44 @@ struct Writer {
   template <class T>
   void operator()(const char* name, const T& value, bool, Kind) const {
     out[name] = value;  // a NaN is printed as null
+  }
+};
+
+/// Lists what each member's type lets a line hold.
+struct Describer {
+  std::vector<RecordField>& out;
+
+  void operator()(const char* name, const std::string&, bool required, Kind kind) const {
+    const char* type = kind == Kind::plain         ? "string"
+                       : kind == Kind::object_text ? "object"
+                                                   : "array";
+    add(name, {type}, required);
+  }
+  void operator()(const char* name, const Target&, bool required, Kind) const {
+    add(name, {"object"}, required);
+  }
+  void operator()(const char* name, TrialStatus, bool required, Kind) const {
+    add(name, {"string"}, required, {kStatusNames.begin(), kStatusNames.end()});
+  }
+  void operator()(const char* name, CheckResult, bool required, Kind) const {
+    add(name, {"string"}, required, {kCheckNames.begin(), kCheckNames.end()});
+  }
+  void operator()(const char* name, const std::vector<double>&, bool required, Kind) const {
+    add(name, {"array"}, required);
+  }
+  void operator()(const char* name, double, bool required, Kind) const {
+    add(name, {"number", "null"}, required);
+  }
+  template <class Int>
+  void operator()(const char* name, const Int&, bool required, Kind) const {
+    static_assert(std::is_integral_v<Int>);
+    add(name, {"integer"}, required);
+  }
+
+ private:
+  void add(const char* name, std::vector<std::string> types, bool required,
+           std::vector<std::string> words = {}) const {
+    out.push_back({name, std::move(types), required, std::move(words)});
   }
 };
 
@@ -192,6 +234,13 @@ std::optional<TrialStatus> parse_status(std::string_view word) {
     if (word == kStatusNames[i]) return static_cast<TrialStatus>(i);
   }
   return std::nullopt;
+}
+
+std::vector<RecordField> record_fields() {
+  std::vector<RecordField> out;
+  const Record any;
+  for_each_field(any, Describer{out});
+  return out;
 }
 
 std::string tenon_version() { return TENON_VERSION; }
