@@ -102,10 +102,7 @@ void TuneSession::resume() {
   std::vector<SearchOutcome> outcomes;
   for (LoggedRecord& logged : log.records) {
     const Record& r = logged.record;
-    if (r.program != query_.program || r.threads != query_.threads ||
-        r.target.fingerprint() != query_.target.fingerprint() || r.tenon != query_.tenon ||
-        r.llvm != query_.llvm || !same_samples(r, query_))
-      continue;
+    if (match_of(r, query_) != Match::exact) continue;
     const std::optional<double> us = can_be_best(r) ? std::optional(median_us(r)) : std::nullopt;
     known_us_[r.trace] = us;
     if (us) ++worked_;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace tenon {
 namespace {
@@ -13,12 +15,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-bool same_machine(const Record& r, const RecordQuery& q) {
-  return r.threads == q.threads && r.target.fingerprint() == q.target.fingerprint();
-}
-
 bool same_version(const Record& r, const RecordQuery& q) {
   return (q.tenon.empty() || r.tenon == q.tenon) && (q.llvm.empty() || r.llvm == q.llvm);
+}
+
+/// Measured with the sample sizes of symbolic extents that the query names; a query that names none
+/// takes any.
+bool same_samples(const Record& record, const RecordQuery& query) {
+  const auto sizes = [](const std::string& args) {
+    const Json j = Json::parse(args, nullptr, false);
+    return j.is_object() ? j.value("sample_sizes", Json()) : Json();
+  };
+  const Json wanted = sizes(query.args);
+  return wanted.is_null() || wanted == sizes(record.args);
 }
 
 /// Of records of one program on one machine: the last measurement of each trace, in order of first
@@ -96,22 +105,23 @@ std::vector<std::string> logs_in(const std::string& folder) {
 
 }  // namespace
 
-bool same_samples(const Record& record, const RecordQuery& query) {
-  const auto sizes = [](const std::string& args) {
-    const Json j = Json::parse(args, nullptr, false);
-    return j.is_object() ? j.value("sample_sizes", Json()) : Json();
-  };
-  const Json wanted = sizes(query.args);
-  return wanted.is_null() || wanted == sizes(record.args);
+std::optional<Match> match_of(const Record& r, const RecordQuery& q) {
+  const bool same_program = r.program == q.program;
+  const bool same_family = !q.family.empty() && r.family == q.family;
+  if (!same_program && !same_family) return std::nullopt;
+  if (r.threads != q.threads || r.target.fingerprint() != q.target.fingerprint())
+    return std::nullopt;
+  const bool same_cpu = r.target.cpu == q.target.cpu;
+  if (!same_program) return same_cpu ? Match::family : Match::family_other_cpu;
+  if (!same_cpu) return Match::other_cpu;
+  return same_version(r, q) && same_samples(r, q) ? Match::exact : Match::other_version;
 }
 
 std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records,
                                         const RecordQuery& query) {
   std::vector<const LoggedRecord*> exact;
   for (const LoggedRecord& r : records) {
-    if (r.record.program == query.program && same_machine(r.record, query) &&
-        same_version(r.record, query) && same_samples(r.record, query))
-      exact.push_back(&r);
+    if (match_of(r.record, query) == Match::exact) exact.push_back(&r);
   }
   const LoggedRecord* best = best_of(exact);
   return best ? std::optional(*best) : std::nullopt;
@@ -119,21 +129,21 @@ std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records
 
 std::optional<LoggedRecord> nearest_record(const std::vector<LoggedRecord>& records,
                                            const RecordQuery& query) {
-  std::map<std::string, std::vector<const LoggedRecord*>> members;  // by program
+  // Times of different programs or CPUs do not compare: the best of each by itself.
+  std::map<std::tuple<Match, std::string, std::string>, std::vector<const LoggedRecord*>> members;
   for (const LoggedRecord& r : records) {
-    const bool related = r.record.program == query.program ||
-                         (!query.family.empty() && r.record.family == query.family);
-    if (related && same_machine(r.record, query)) members[r.record.program].push_back(&r);
+    if (const auto match = match_of(r.record, query))
+      members[{*match, r.record.program, r.record.target.cpu}].push_back(&r);
   }
   const std::map<std::string, double> wanted = numbers_of(query.args);
   const LoggedRecord* nearest = nullptr;
-  std::pair<double, double> nearest_key;
-  for (const auto& [program, candidates] : members) {
+  std::tuple<Match, double, double, std::ptrdiff_t> nearest_key;
+  for (const auto& [member, candidates] : members) {
     const LoggedRecord* best = best_of(candidates);
     if (!best) continue;
     const double away =
-        program == query.program ? -1 : distance(wanted, numbers_of(best->record.args));
-    const std::pair<double, double> key(away, median_us(best->record));
+        best->record.program == query.program ? 0 : distance(wanted, numbers_of(best->record.args));
+    const std::tuple key(std::get<0>(member), away, median_us(best->record), best - records.data());
     if (!nearest || key < nearest_key) {
       nearest = best;
       nearest_key = key;
@@ -186,12 +196,16 @@ RecordStore::RecordStore(std::vector<LoggedRecord> records) {
 
 std::optional<FoundRecord> RecordStore::find(const RecordQuery& query) const {
   for (const std::vector<LoggedRecord>& place : places_) {
-    if (auto best = best_record(place, query)) return FoundRecord{std::move(*best), false};
+    if (auto best = best_record(place, query)) return FoundRecord{std::move(*best), Match::exact};
   }
+  std::optional<FoundRecord> found;
   for (const std::vector<LoggedRecord>& place : places_) {
-    if (auto near = nearest_record(place, query)) return FoundRecord{std::move(*near), true};
+    std::optional<LoggedRecord> near = nearest_record(place, query);
+    if (!near) continue;
+    const Match match = *match_of(near->record, query);
+    if (!found || match < found->match) found = FoundRecord{std::move(*near), match};
   }
-  return std::nullopt;
+  return found;
 }
 
 }  // namespace tenon

@@ -25,7 +25,6 @@ void print_rows(const std::vector<BenchRow>& rows, bool json) {
 }
 
 void run_bench(const BenchCommand& command) {
-  const RecordStore store = open_store(command);
   BenchOptions options;
   options.threads = command.parsed_threads();
   options.rounds = command.rounds;
@@ -35,7 +34,8 @@ void run_bench(const BenchCommand& command) {
   if (is_model(command.subject)) {
     ProgressLine progress("bench: kernel", command.quiet);
     options.progress = progress.callback();
-    const NetworkBench result = bench(command.subject[0], network_options(command), store, options);
+    const NetworkBench result =
+        bench(command.subject[0], network_options(command), open_store(command), options);
     rows = result.rows;
     if (!command.whole) print_rows(rows, command.json);
     if (command.json) {
@@ -47,7 +47,7 @@ void run_bench(const BenchCommand& command) {
   } else {
     refuse_network_options(command);
     const Task task = operator_task(command.subject, command.parsed_target());
-    rows = bench(task, default_and_best(task, store, options.threads), options);
+    rows = bench(task, schedules_for(task, command), options);
     print_rows(rows, command.json);
   }
   bool failed = false;

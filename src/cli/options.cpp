@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include <tenon/driver/bench.h>
 #include <tenon/graph/network.h>
 #include <tenon/records/lookup.h>
 #include <tenon/support/error.h>
@@ -95,6 +96,13 @@ RecordStore open_store(const CommandOptions& options) {
   RecordStore store(places);
   print_warnings(store.warnings());
   return store;
+}
+
+std::vector<NamedTrace> schedules_for(const Task& task, const CommandOptions& options) {
+  const RecordStore store = open_store(options);
+  const int threads = options.parsed_threads();
+  warn_of_passed_over(store, {&task}, threads);
+  return default_and_best(task, store, threads);
 }
 
 NetworkOptions network_options(const CommandOptions& options) {

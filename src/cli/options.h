@@ -7,7 +7,9 @@
 #include <vector>
 
 namespace tenon {
+struct NamedTrace;
 struct NetworkOptions;
+struct Task;
 class RecordStore;
 }  // namespace tenon
 
@@ -50,6 +52,10 @@ void print_warnings(const std::vector<std::string>& warnings);
 
 /// The records a verb may choose from, --log first; warns of what it cannot read.
 RecordStore open_store(const CommandOptions& options);
+
+/// The default schedule of an operator and, where there is one, the best recorded; warns where the
+/// logs hold records that do not fit.
+std::vector<NamedTrace> schedules_for(const Task& task, const CommandOptions& options);
 
 NetworkOptions network_options(const CommandOptions& options);
 

@@ -195,8 +195,7 @@ void run_by_name(const RunCommand& command) {
   check_outputs(command, call.outputs);
   const std::map<std::string, Array> inputs = read_inputs(command);
   const RunOptions options{command.parsed_threads(), command.seed.value_or(0), command.check};
-  const NamedTrace schedule =
-      default_and_best(call.task, open_store(command), options.threads).back();
+  const NamedTrace schedule = schedules_for(call.task, command).back();
   const OperatorRun run = run_operator(call, schedule, inputs, options);
   if (!command.quiet) print_call(call, schedule, run, options.seed);
   if (run.check == CheckResult::failed) {

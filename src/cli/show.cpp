@@ -94,8 +94,7 @@ void run_show(const ShowCommand& command) {
     return show_record(command);
   refuse_network_options(command);
   const Task task = operator_task(command.subject, command.parsed_target());
-  const NamedTrace chosen =
-      default_and_best(task, open_store(command), command.parsed_threads()).back();
+  const NamedTrace chosen = schedules_for(task, command).back();
   fmt::print("{} {}: {}\n", task.name, task.args, chosen.schedule);
   show_schedule(command, task, chosen.trace);
 }

@@ -124,6 +124,27 @@ TEST_CASE("damaged lines and those of a newer schema are warned about and stay a
   CHECK(contains(expect(2, folder.path(), "show log.jsonl:999").err, "no such line"));
 }
 
+TEST_CASE("records of another instruction set are not used, and the user hears of them") {
+  const TemporaryFolder folder;
+  expect(0, folder.path(), kSmall + "--trials 1 --quiet --log log.jsonl");
+  std::string foreign;
+  for (nlohmann::json record : json_lines(read_text(folder.path() / "log.jsonl"))) {
+    record["target"]["features"].push_back("zz-of-tomorrow");
+    record["target"]["name"] = "x86-64/next";
+    foreign += record.dump() + "\n";
+  }
+  write_text(folder.path() / "log.jsonl", foreign);
+  for (const std::string verb : {"bench", "run", "show"}) {
+    const Finished done =
+        expect(0, folder.path(), verb + " matmul m=24 n=32 k=40 --threads 1 --log log.jsonl");
+    INFO(verb << ": " << done.err);
+    CHECK(contains(done.err, "tenon: warning: no record fits 1 of 1 kernel(s) on "));
+    CHECK(contains(done.err, "its code needs zz-of-tomorrow\n"));
+    CHECK(contains(done.err, "try: tenon tune"));
+    CHECK_FALSE(contains(done.out, "log.jsonl:"));
+  }
+}
+
 TEST_CASE("Ctrl-C keeps every finished trial, exits with 130, and the next run goes on") {
   const TemporaryFolder folder;
   const fs::path log = folder.path() / "log.jsonl";

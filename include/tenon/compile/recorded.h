@@ -4,11 +4,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tenon {
 
-/// A schedule, with the name it goes by in reports: "unscheduled", "default", "LOG:LINE" or
-/// "adapted from LOG:LINE".
+/// A schedule, with the name it goes by in reports: "unscheduled", "default", "LOG:LINE",
+/// "adapted from LOG:LINE" or "adapted from LOG:LINE (another CPU)".
 struct NamedTrace {
   std::string schedule;
   Trace trace;
@@ -29,5 +30,10 @@ Trace legal_steps(const Task& task, const Trace& trace);
 /// LOG:LINE, when the record's trace cannot be replayed.
 std::optional<NamedTrace> recorded_schedule(const Task& task, const RecordStore& records,
                                             int threads, const TraceCheck& adapted_is_good = {});
+
+/// One warning on stderr where tasks have no record but the logs hold some for other instruction
+/// features or thread counts: what there is, and what to try.
+void warn_of_passed_over(const RecordStore& records, const std::vector<const Task*>& tasks,
+                         int threads);
 
 }  // namespace tenon

@@ -17,28 +17,39 @@ struct RecordQuery {
   std::string tenon, llvm;  ///< versions; records of others count as adapted. Empty: any
 };
 
+/// How a record answers a query, the nearest first. Only `exact` is used as it is; each other one
+/// is a suggestion: tried step by step, verified before use, and reported as "adapted from
+/// LOG:LINE". A record of other instruction features, more or fewer, or of another thread count
+/// answers nothing.
+enum class Match : uint8_t {
+  exact,            ///< this program on this CPU by this compiler, at the same sample sizes
+  other_version,    ///< this program on this CPU by another compiler, or at other sample sizes
+  other_cpu,        ///< this program on another CPU that has the same instruction features
+  family,           ///< another member of the family on this CPU
+  family_other_cpu  ///< another member of the family on a CPU of the same features
+};
+
+/// How `record` answers `query`; nothing: never.
+std::optional<Match> match_of(const Record& record, const RecordQuery& query);
+
 /// A record that answers a query.
 struct FoundRecord {
   LoggedRecord logged;
-  /// Another member of the family, or another compiler version: its trace is a suggestion, to be
-  /// tried step by step, verified before use, and reported as "adapted from LOG:LINE".
-  bool adapted = false;
+  Match match = Match::exact;
+
+  bool adapted() const { return match != Match::exact; }
 };
 
-/// Whether the record was measured with the sample sizes of symbolic extents that the query names; a
-/// query that names none takes any.
-bool same_samples(const Record& record, const RecordQuery& query);
-
-/// The best record among `records` that were measured for exactly this query: only those whose
-/// check passed, never another target's, thread count's or version's. A trace measured more than
-/// once counts as its last trial did. Medians within noise of the lowest are ties and the
-/// earliest of them wins, so the default schedule is kept unless something is really faster.
+/// The best of the records that match exactly: only those whose check passed. A trace measured more
+/// than once counts as its last trial did, last in the order of the log: times of day order
+/// nothing. Medians within noise of the lowest are ties and the earliest of them wins, so the
+/// default schedule is kept unless something is really faster.
 std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records,
                                         const RecordQuery& query);
 
-/// With no exact match: the best record of the family's nearest member on the same target and
-/// thread count, or of this program by another compiler version. Near: the sum over the arguments
-/// of |log(a / b)|; equal distances go to the faster one, then the earlier.
+/// With no exact match: the best record of the nearest match; in a family, of the nearest member.
+/// Near: the sum over the arguments of |log(a / b)|; equal distances go to the faster one, then the
+/// earlier.
 std::optional<LoggedRecord> nearest_record(const std::vector<LoggedRecord>& records,
                                            const RecordQuery& query);
 
@@ -53,8 +64,8 @@ struct RecordPlaces {
   static std::string shipped_folder();
 };
 
-/// The logs of all places, read once. The first place with an exact match answers; then the first
-/// with an adapted one.
+/// The logs of all places, read once. The nearest match of all places answers; among equal ones
+/// that of the first place.
 class RecordStore {
  public:
   RecordStore() = default;
@@ -64,6 +75,11 @@ class RecordStore {
   explicit RecordStore(std::vector<LoggedRecord> records);
 
   std::optional<FoundRecord> find(const RecordQuery& query) const;
+
+  /// For a person: what the logs hold of these programs (or their families) but for other
+  /// instruction features or thread counts, where find() has no answer, and what to try. Empty:
+  /// there is nothing of the kind.
+  std::string passed_over(const std::vector<RecordQuery>& queries) const;
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:

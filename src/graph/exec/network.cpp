@@ -201,6 +201,9 @@ void Network::select_unscheduled() {
 }
 
 void Network::select(const RecordStore& records, const TraceCheck& adapted_is_good) {
+  std::vector<const Task*> tasks;
+  for (const GroupKernel& kernel : state_->kernels) tasks.push_back(&kernel.task);
+  warn_of_passed_over(records, tasks, state_->pool->workers());
   for (size_t k = 0; k < state_->kernels.size(); ++k) {
     const Task& task = state_->kernels[k].task;
     const auto recorded =

@@ -101,12 +101,12 @@ TEST_CASE("a task of symbolic extents is tuned at its sample sizes and runs at a
   // Another sample is another question; without one any answer will do.
   const RecordStore store(load_log(scratch.options.log).records);
   RecordQuery query = record_query(task, 1);
-  CHECK_FALSE(store.find(query)->adapted);
+  CHECK_FALSE(store.find(query)->adapted());
   Task other = task;
   other.sample_sizes["m"] = 38;
-  CHECK(store.find(record_query(other, 1))->adapted);
+  CHECK(store.find(record_query(other, 1))->adapted());
   other.sample_sizes.clear();
-  CHECK_FALSE(store.find(record_query(other, 1))->adapted);
+  CHECK_FALSE(store.find(record_query(other, 1))->adapted());
 
   const Kernel kernel = compile(task, report.best.record);
   for (const int64_t rows : {0, 1, 5, 64}) {

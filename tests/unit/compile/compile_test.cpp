@@ -114,6 +114,22 @@ TEST_CASE("an adapted record is what is legal of it, and an exact one is all of 
   REQUIRE(!recorded_schedule(task, RecordStore({record_of(task, legal, false)}), 2, any_trace));
 }
 
+TEST_CASE("a record of another CPU of the same features is adapted, and said to be") {
+  const Task task = row_sums();
+  Schedule schedule(task.program, task.target);
+  schedule["E"].split("i", 4);
+  LoggedRecord logged = record_of(task, schedule.trace(), false);
+  logged.record.target.cpu = "A CPU of another maker";
+  const RecordStore store({logged});
+  const auto found = recorded_schedule(task, store, 1, any_trace);
+  REQUIRE(found);
+  REQUIRE(found->schedule == "adapted from some.jsonl:3 (another CPU)");
+  REQUIRE(!recorded_schedule(task, store, 1, [](const Task&, const Trace&) { return false; }));
+  REQUIRE(!recorded_schedule(task, store, 1));
+  logged.record.target.features.push_back("zz-of-tomorrow");
+  REQUIRE(!recorded_schedule(task, RecordStore({logged}), 1, any_trace));
+}
+
 TEST_CASE("a record of another target is refused") {
   const Task task = row_sums();
   Record record;

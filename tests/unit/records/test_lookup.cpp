@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <iterator>
 
 #include "sample.h"
 
@@ -99,6 +100,105 @@ TEST_CASE("the same program by another version is nearer than any other member")
   CHECK(nearest_line({other_member("bbbb", 65, 5), old}) == 2);
 }
 
+namespace {
+
+// One record for each rung of the ladder, the nearest first.
+Record on_rung(Match match) {
+  Record r = sample_record(match == Match::exact ? 900.0 : 100.0);  // nearness counts, not speed
+  const bool other_cpu = match == Match::other_cpu || match == Match::family_other_cpu;
+  if (match == Match::other_version) r.llvm = "18.1.0";
+  if (other_cpu) r.target.cpu = "Another CPU of the same features";
+  if (match == Match::family || match == Match::family_other_cpu) r.program = "another member";
+  return r;
+}
+
+constexpr Match kRungs[] = {Match::exact, Match::other_version, Match::other_cpu, Match::family,
+                            Match::family_other_cpu};
+
+}  // namespace
+
+TEST_CASE("the nearest rung of the ladder answers, wherever it stands") {
+  for (size_t from = 0; from < std::size(kRungs); ++from) {
+    std::vector<Record> records;
+    for (size_t k = std::size(kRungs); k-- > from;) records.push_back(on_rung(kRungs[k]));
+    INFO("rung " << from);
+    CHECK(match_of(on_rung(kRungs[from]), sample_query()) == kRungs[from]);
+    const auto found = RecordStore(numbered(records)).find(sample_query());
+    REQUIRE(found);
+    CHECK(found->match == kRungs[from]);
+    CHECK(found->adapted() == (from > 0));
+    CHECK(found->logged.record == on_rung(kRungs[from]));
+    CHECK((best_line(records) > 0) == (from == 0));
+  }
+}
+
+TEST_CASE("a record of other features, more or fewer, never answers, nor one of other threads") {
+  Record wider = sample_record(1);
+  wider.target.features.push_back("zz-of-tomorrow");
+  Record narrower = sample_record(1);
+  narrower.target.features.erase(narrower.target.features.begin());
+  Record threads = sample_record(1);
+  threads.threads = 2;
+  Record device = sample_record(1);
+  device.target = Target::generic_gpu();
+  for (const Record& r : {wider, narrower, threads, device}) {
+    CHECK_FALSE(match_of(r, sample_query()));
+    Record member = r;
+    member.program = "another member";
+    CHECK_FALSE(match_of(member, sample_query()));
+    CHECK_FALSE(RecordStore(numbered({r, member})).find(sample_query()));
+  }
+}
+
+TEST_CASE("where only such records exist, the user hears what there is and what to try") {
+  Record wider = sample_record(1);
+  wider.target.features.push_back("zz-of-tomorrow");
+  wider.target.name = "x86-64/next";
+  wider.target.cpu = "A CPU of tomorrow";
+  Record narrower = sample_record(1);
+  narrower.target.features.erase(narrower.target.features.begin());
+  Record threads = sample_record(1);
+  threads.threads = 2;
+  const auto text = [](const std::vector<Record>& records) {
+    return RecordStore(numbered(records)).passed_over({sample_query()});
+  };
+  CHECK(text({}) == "");
+  CHECK(text({on_rung(Match::family_other_cpu), wider}) == "");
+  const std::string all = text({threads, wider, wider, narrower});
+  CHECK_THAT(all, Contains("no record fits 1 of 1 kernel(s) on x86-64/avx2 (") &&
+                      Contains("with 1 thread(s); the logs hold others, which are never used"));
+  CHECK_THAT(all, Contains("log:2 and 1 more: x86-64/next (A CPU of tomorrow), 1 thread(s): its "
+                           "code needs zz-of-tomorrow"));
+  CHECK_THAT(all, Contains("log:1: x86-64/avx2 (") &&
+                      Contains("), 2 thread(s): measured with 2 thread(s)"));
+  CHECK_THAT(all, Contains("log:4: ") &&
+                      Contains("its code does not use " + sample_record().target.features[0]));
+  CHECK_THAT(all,
+             Contains("\n  try: tenon tune, with the same words, on this machine; --threads 2"));
+  SECTION("of the family: other features are told of, other threads of another size are not") {
+    wider.program = threads.program = "another member";
+    CHECK_THAT(text({wider}), Contains("log:1: x86-64/next"));
+    CHECK(text({threads}) == "");
+  }
+  SECTION("a failed trial is nothing to tell of") {
+    wider.check = CheckResult::not_run;
+    wider.status = TrialStatus::outpaced;
+    CHECK(text({wider}) == "");
+  }
+}
+
+TEST_CASE("times of day order nothing: not the best, not the ties, not the last trial of a trace") {
+  std::vector<Record> records = {sample_record(100, 0), sample_record(50, 1), sample_record(50, 2),
+                                 sample_record(60, 1)};
+  CHECK(best_line(records) == 3);
+  const char* backwards[] = {"2026-01-31T12:00:04Z", "2026-01-31T12:00:03Z", "1999-01-31T12:00:02Z",
+                             "1970-01-01T00:00:00Z"};
+  for (size_t k = 0; k < records.size(); ++k) records[k].time = backwards[k];
+  CHECK(best_line(records) == 3);
+  records[0].time = "yesterday";
+  CHECK(best_line(records) == 3);
+}
+
 TEST_CASE("a store asks --log, then the local folder, then what is shipped") {
   ScratchFolder scratch;
   const RecordPlaces places{scratch.file("mine.jsonl"), scratch.file("local"),
@@ -107,7 +207,7 @@ TEST_CASE("a store asks --log, then the local folder, then what is shipped") {
   auto line_of = [&](const RecordPlaces& p) {
     auto found = RecordStore(p).find(sample_query());
     REQUIRE(found);
-    return found->logged.where.text() + (found->adapted ? " adapted" : "");
+    return found->logged.where.text() + (found->adapted() ? " adapted" : "");
   };
   CHECK(line_of({"", places.local, places.shipped}) == places.shipped + "/a.jsonl:1");
   RecordLog(places.local + "/b.jsonl").append(sample_record(20, 1));
