@@ -5,11 +5,12 @@
 namespace tenon {
 
 std::unique_ptr<Search> make_search(const std::string& name, std::vector<KnobSpace> spaces,
-                                    uint64_t seed) {
+                                    uint64_t seed, Forecaster forecast) {
+  if (name == "guided") return guided_search(std::move(spaces), seed, std::move(forecast));
   if (name == "random") return random_search(std::move(spaces), seed);
   if (name == "grid") return grid_search(std::move(spaces));
   if (name == "evolutionary") return evolutionary_search(std::move(spaces), seed);
-  const std::vector<std::string> known = {"random", "grid", "evolutionary"};
+  const std::vector<std::string> known = {"guided", "random", "grid", "evolutionary"};
   const std::vector<std::string> near = nearest_names(name, known);
   throw UserError(fmt::format("there is no search \"{}\"\n  searches: {}{}", name, join(known),
                               near.empty() ? "" : "\n  try: " + near.front()));

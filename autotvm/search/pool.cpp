@@ -59,6 +59,11 @@ bool PointPool::take(const SpacePoint& at) {
   return seen_.insert(at).second;
 }
 
+std::optional<SpacePoint> PointPool::take_default() {
+  if (constructive_.empty() || !take(constructive_.front())) return std::nullopt;
+  return constructive_.front();
+}
+
 std::optional<SpacePoint> PointPool::take_constructive() {
   while (next_constructive_ < constructive_.size()) {
     const SpacePoint& at = constructive_[next_constructive_++];

@@ -17,6 +17,8 @@ class PointPool {
   bool take(const SpacePoint& at);
   void mark(const SpacePoint& at) { seen_.insert(at); }
 
+  /// The default of the first template, where it is not marked; marks it.
+  std::optional<SpacePoint> take_default();
   /// The next constructive point that is not marked; marks it.
   std::optional<SpacePoint> take_constructive();
   /// A random point of a random template, not marked so far; marks it. Where random draws find no

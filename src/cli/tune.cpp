@@ -116,7 +116,7 @@ void add_tune(CLI::App& app) {
                    "so many more trials, whatever their status (default 100)");
   verb->add_option("--log", command->log, "file of records (default tuning_logs/NAME.jsonl)");
   verb->add_option("--seed", command->seed, "of the search and the inputs")->capture_default_str();
-  verb->add_option("--search", command->search, "random, grid or evolutionary")
+  verb->add_option("--search", command->search, "guided, random, grid or evolutionary")
       ->capture_default_str();
   add_common(*verb, *command);
   verb->callback([command] {

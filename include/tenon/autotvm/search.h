@@ -1,6 +1,7 @@
 #pragma once
 #include <tenon/schedule/knobs.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,8 +28,8 @@ struct SearchOutcome {
 };
 
 /// Decides what is measured next. Deterministic: the same seed and the same outcomes give the same
-/// proposals. Every search proposes the constructive points first: the default of the first
-/// template, the suggestions of all templates, the other defaults. No point is proposed twice, nor
+/// proposals. The default of the first template is proposed first; searches without forecasts go on
+/// with the suggestions of all templates and the other defaults. No point is proposed twice, nor
 /// one that learn() was told of.
 class Search {
  public:
@@ -52,8 +53,27 @@ std::unique_ptr<Search> grid_search(std::vector<KnobSpace> spaces);
 /// another template; some random ones so that it cannot get stuck.
 std::unique_ptr<Search> evolutionary_search(std::vector<KnobSpace> spaces, uint64_t seed);
 
-/// "random", "grid" or "evolutionary"; UserError with the nearest name for another word.
+/// What is known of a point before it is measured.
+struct Forecast {
+  double us = 0;  ///< estimated time; only ratios count
+  /// Why it cannot be good or is not allowed, as a class of reasons that are counted; such a point
+  /// is not proposed.
+  std::string hopeless;
+};
+
+/// Forecasts of many points at once, in order. Deterministic.
+using Forecaster = std::function<std::vector<Forecast>(const std::vector<SpacePoint>&)>;
+
+/// The points of the best forecasts. Before the first trial a population is drawn and evolved on
+/// forecasts alone; then each template's forecasts are set right by what its trials took, children
+/// of the fastest points join, and each proposal is the best forecast left (one in so many is the
+/// choice of chance among the rest). The default of the first template still comes first.
+std::unique_ptr<Search> guided_search(std::vector<KnobSpace> spaces, uint64_t seed,
+                                      Forecaster forecast);
+
+/// "guided" (which needs forecasts), "random", "grid" or "evolutionary"; UserError with the nearest
+/// name for another word.
 std::unique_ptr<Search> make_search(const std::string& name, std::vector<KnobSpace> spaces,
-                                    uint64_t seed);
+                                    uint64_t seed, Forecaster forecast = {});
 
 }  // namespace tenon
