@@ -17,9 +17,6 @@ constexpr double kCopyCycles = 8;
 constexpr double kFetchCycles = 1.5;
 /// Bytes of a row that could be read in the time it takes the prefetchers to notice a new one.
 constexpr double kNoticeBytes = 512;
-/// Pages that may be open at once before translations fall out of the first TLB.
-constexpr double kOpenPages = 64;
-constexpr double kPage = 4096;
 /// Cycles to go on to a page whose translation has fallen out of the first TLB.
 constexpr double kTurnCycles = 1;
 

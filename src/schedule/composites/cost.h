@@ -1,18 +1,12 @@
 #pragma once
 #include <cstdint>
 
+#include "target/cost.h"
+
 namespace tenon {
 
-// What the closed-form models of the templates share: how an extent falls into tiles, and what one
-// core gets from its memories. Measured on one server CPU with a private second cache; only the
-// ratios of estimates decide.
-
-/// Bytes a cycle from beyond the second cache where lines are read in order, from the second cache
-/// in order, and from it in pieces of rows, which no prefetcher foresees.
-constexpr double kFarBytes = 7, kNearBytes = 30, kPieceBytes = 24;
-/// From beyond the second cache where the prefetchers follow none of the many rows, and from the
-/// second cache where all rows fall into the same sets of the first.
-constexpr double kMissBytes = 4.5, kConflictBytes = 20;
+// What the closed-form models of the templates share, beside what one core gets from its memories
+// (target/cost.h): how an extent falls into tiles.
 
 /// How far ahead lines are asked for that are read in order, or about in order: some 16 are on
 /// their way at a time.

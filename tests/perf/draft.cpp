@@ -1,0 +1,287 @@
+// How well the draft score ranks: random points of an operator's templates, measured once and kept
+// in a file, against their drafts.
+//
+//   ninja -C build perf_draft
+//   build/bin/perf_draft measure POINTS.jsonl 200 1 matmul m=256 n=256 k=256    # points, threads
+//   build/bin/perf_draft rank POINTS.jsonl ...                                  # measures nothing
+//
+// For each operator `rank` prints Spearman's rank correlation of drafted cycles to measured time,
+// how many of the 16 best drafts are in the true best 5%, the best of these 16 as a share of the
+// true best, what was called hopeless (and the best of it), and what a point costs.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <tenon/driver/driver.h>
+#include <tenon/ir/ops.h>
+#include <tenon/runtime/timer.h>
+#include <tenon/support/error.h>
+#include <tenon/support/text.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "autotvm/model/draft.h"
+
+using namespace tenon;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kRounds = 5;
+constexpr double kFloor_us = 1500, kLong_us = 30'000;
+constexpr uint64_t kSeed = 20;
+
+/// Time of this thread on its core, microseconds: other processes do not count.
+double thread_us() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+}
+
+Target target_for(int threads) {
+  Target target = Target::host();
+  target.cores = threads;
+  return target;
+}
+
+// -- measure
+
+struct Trial {
+  std::string template_name;
+  Point point;
+  Kernel kernel;
+  std::vector<Array> arguments;
+  std::vector<double> us;
+};
+
+/// Distinct programs, as many from each template as there are.
+std::vector<Trial> draw(const Task& task, size_t wanted) {
+  std::vector<Trial> out;
+  std::set<std::string> seen;
+  std::vector<KnobSpace> spaces;
+  for (const NamedTemplate& t : task.templates)
+    spaces.push_back(survey(t.fn, task.program, task.target));
+  Rng rng(kSeed);
+  for (size_t tries = 0; out.size() < wanted && tries < 20 * wanted; ++tries) {
+    const size_t t = tries % spaces.size();
+    Trial trial{task.templates[t].name, spaces[t].random_point(rng), {}, {}, {}};
+    try {
+      const Schedule s = apply_template(task, trial.template_name, trial.point);
+      if (!seen.insert(program_hash(s.program())).second) continue;
+      trial.kernel = compile(s.program(), task.target);
+      out.push_back(std::move(trial));
+    } catch (const UserError&) {
+      continue;  // a point that a primitive refuses
+    }
+  }
+  return out;
+}
+
+std::vector<Array> arguments_for(const Kernel& kernel) {
+  std::vector<Array> out;
+  for (const Param& p : kernel.program().params)
+    out.push_back(random(p.buffer->dtype, *const_shape(p.buffer->shape), 3));
+  return kernel.prepacked(out);
+}
+
+/// Rounds over all kernels, so that a slow minute slows all of them; those far behind and long ones
+/// take part in the first two.
+void time_all(std::vector<Trial>& trials, int threads) {
+  ThreadPool pool(threads);
+  for (Trial& t : trials) t.arguments = arguments_for(t.kernel);
+  const ThreadPool::Busy busy(pool);
+  double best = 0;
+  for (int round = 0; round < kRounds; ++round)
+    for (Trial& t : trials) {
+      if (round > 1 && t.us[0] > std::min(2 * best, kLong_us / round)) continue;
+      t.us.push_back(time_repeatedly([&] { t.kernel.run(t.arguments, pool); }, kFloor_us, 1).min());
+      if (best == 0 || t.us.back() < best) best = t.us.back();
+    }
+}
+
+void measure(const std::string& file, size_t points, int threads,
+             const std::vector<std::string>& words, const std::string& lock) {
+  const Task task = operator_task(words, target_for(threads));
+  std::vector<Trial> trials = draw(task, points);
+  const int held = lock.empty() ? -1 : open(lock.c_str(), O_RDONLY);
+  if (held >= 0) flock(held, LOCK_EX);
+  const sched_param first{.sched_priority = 1};
+  sched_setscheduler(0, SCHED_RR, &first);  // where it is allowed, builds do not disturb
+  const double start = now_us();
+  time_all(trials, threads);
+  fmt::print("{}: {} points, timed in {:.1f} s\n", join(words, " "), trials.size(),
+             (now_us() - start) * 1e-6);
+  if (held >= 0) close(held);
+  std::ofstream out(file, std::ios::app);
+  for (const Trial& t : trials)
+    out << ordered_json{{"operator", words},
+                        {"threads", threads},
+                        {"template", t.template_name},
+                        {"knobs", ordered_json::parse(t.point.to_json())},
+                        {"us", *std::min_element(t.us.begin(), t.us.end())}}
+               .dump()
+        << "\n";
+}
+
+// -- rank
+
+struct Scored {
+  std::string template_name;
+  Point point;
+  double us = 0, cycles = 0, apply_us = 0, draft_us = 0;
+  DraftFeatures features;
+  std::optional<std::string> hopeless;
+};
+
+std::vector<double> ranks(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> out(values.size());
+  for (size_t n = 0, last = 0; n < order.size(); n = last) {
+    while (last < order.size() && values[order[last]] == values[order[n]]) ++last;
+    for (size_t k = n; k < last; ++k) out[order[k]] = static_cast<double>(n + last - 1) / 2;
+  }
+  return out;
+}
+
+double spearman(const std::vector<double>& x, const std::vector<double>& y) {
+  const std::vector<double> a = ranks(x), b = ranks(y);
+  const double mean = static_cast<double>(a.size() - 1) / 2;
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t n = 0; n < a.size(); ++n) {
+    ab += (a[n] - mean) * (b[n] - mean);
+    aa += (a[n] - mean) * (a[n] - mean);
+    bb += (b[n] - mean) * (b[n] - mean);
+  }
+  return aa * bb > 0 ? ab / std::sqrt(aa * bb) : 0;
+}
+
+double median_of(const std::vector<Scored>& all, double Scored::*member) {
+  std::vector<double> values;
+  for (const Scored& s : all) values.push_back(s.*member);
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void print_points(const std::vector<Scored>& by_draft, double best) {
+  for (const Scored& s : by_draft) {
+    fmt::print("  {:8.1f} us {:5.2f} draft {:10.0f} ({:6.2f}/us) {} {}{}\n", s.us, best / s.us,
+               s.cycles, s.cycles / s.us, s.template_name, s.point.to_json(),
+               s.hopeless ? " hopeless: " + *s.hopeless : "");
+    const auto names = DraftFeatures::names();
+    const auto values = s.features.vector();
+    fmt::print("      ");
+    for (size_t n = 0; n < names.size(); ++n)
+      if (values[n] != 0) fmt::print(" {}={:.4g}", names[n], values[n]);
+    fmt::print("\n");
+  }
+}
+
+void report(const std::string& title, std::vector<Scored> all, bool verbose) {
+  std::vector<double> us, cycles;
+  for (const Scored& s : all) {
+    us.push_back(s.us);
+    cycles.push_back(s.cycles);
+  }
+  const double rho = spearman(cycles, us);
+  std::sort(us.begin(), us.end());
+  const double best = us[0], good = us[std::max<size_t>(1, us.size() / 20) - 1];
+  const auto dropped = std::count_if(all.begin(), all.end(), [](auto& s) { return s.hopeless; });
+  double best_dropped = 0;
+  for (const Scored& s : all)
+    if (s.hopeless) best_dropped = std::max(best_dropped, best / s.us);
+  std::stable_sort(all.begin(), all.end(), [](const Scored& a, const Scored& b) {
+    return std::pair(a.hopeless.has_value(), a.cycles) <
+           std::pair(b.hopeless.has_value(), b.cycles);
+  });
+  const size_t top = std::min<size_t>(16, all.size());
+  size_t hits = 0;
+  double first = best / all[0].us, reached = 0;
+  for (size_t n = 0; n < top; ++n) {
+    hits += all[n].us <= good;
+    reached = std::max(reached, best / all[n].us);
+  }
+  fmt::print("{:44} {:4} {:6.3f} {:4}/{:<3} {:6.3f} {:6.3f} {:4} {:6.2f} {:8.1f} {:8.1f}\n", title,
+             all.size(), rho, hits, std::max<size_t>(1, us.size() / 20), reached, first, dropped,
+             best_dropped, median_of(all, &Scored::apply_us), median_of(all, &Scored::draft_us));
+  if (verbose) print_points(all, best);
+}
+
+Scored score(const Task& task, const ordered_json& line, int threads) {
+  Scored s;
+  s.template_name = line.at("template");
+  s.point = Point::from_json(line.at("knobs").dump());
+  s.us = line.at("us");
+  const double a = thread_us();
+  const Schedule schedule = apply_template(task, s.template_name, s.point);
+  const double b = thread_us();
+  const Draft d = draft(schedule.program(), task.target, threads);
+  const double c = thread_us();
+  s.cycles = d.cycles;
+  s.features = d.features;
+  s.hopeless = d.hopeless;
+  s.apply_us = b - a;
+  s.draft_us = c - b;
+  return s;
+}
+
+void rank(const std::vector<std::string>& files, bool verbose) {
+  fmt::print("{:44} {:>4} {:>6} {:>8} {:>6} {:>6} {:>4} {:>6} {:>8} {:>8}\n", "operator", "n",
+             "rho", "best 5%", "top16", "top1", "drop", "best", "apply_us", "draft_us");
+  for (const std::string& file : files) {
+    std::map<std::pair<std::vector<std::string>, int>, std::vector<ordered_json>> operators;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      ordered_json j = ordered_json::parse(line);
+      operators[{j.at("operator"), j.at("threads")}].push_back(std::move(j));
+    }
+    for (const auto& [key, lines] : operators) {
+      const Task task = operator_task(key.first, target_for(key.second));
+      std::vector<Scored> all;
+      for (const ordered_json& line : lines) all.push_back(score(task, line, key.second));
+      report(fmt::format("{} x{}", join(key.first, " "), key.second), std::move(all), verbose);
+    }
+  }
+}
+
+int usage() {
+  fmt::print(stderr,
+             "perf_draft measure FILE POINTS THREADS [--lock FILE] OPERATOR ARGUMENTS...\n"
+             "perf_draft rank [--points] FILE...\n");
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (words.size() < 2) return usage();
+    const bool verbose = words[1] == "--points";
+    if (words[0] == "rank") {
+      rank({words.begin() + (verbose ? 2 : 1), words.end()}, verbose);
+      return 0;
+    }
+    if (words[0] != "measure" || words.size() < 5) return usage();
+    std::string lock;
+    if (words[4] == "--lock" && words.size() > 6) {
+      lock = words[5];
+      words.erase(words.begin() + 4, words.begin() + 6);
+    }
+    measure(words[1], std::stoul(words[2]), std::stoi(words[3]), {words.begin() + 4, words.end()},
+            lock);
+    return 0;
+  } catch (const Error& e) {
+    fmt::print(stderr, "perf_draft: {}\n", e.what());
+    return 1;
+  }
+}

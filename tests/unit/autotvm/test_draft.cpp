@@ -1,0 +1,346 @@
+#include <tenon/ir/ops.h>
+#include <tenon/schedule/schedule.h>
+#include <tenon/support/text.h>
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <functional>
+
+#include "autotvm/model/draft.h"
+#include "autotvm/model/forms.h"
+#include "autotvm/model/steps.h"
+#include "autotvm/model/traffic.h"
+
+using namespace tenon;
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+/// 32 vector registers of 16 floats; caches of 32 KiB, 512 KiB and 64 MiB.
+Target machine() {
+  Target t;
+  t.name = "x86-64/avx512";
+  t.vector_bits = 512;
+  t.vector_registers = 32;
+  t.has_fma = t.has_masks = true;
+  t.l1d_bytes = 32 << 10;
+  t.l2_bytes = 512 << 10;
+  t.l3_bytes = 64 * kMiB;
+  return t;
+}
+
+Program product(int64_t m, int64_t n, int64_t k) {
+  const Tensor a = input("A", f32, {m, k}), b = input("B", f32, {k, n});
+  const Axis i("i", m), j("j", n), r("k", k);
+  return make_program("matmul", {compute("C", {i, j}, sum(a(i, r) * b(r, j), r))});
+}
+
+/// for j.o, i.o: a tile of rows x columns in registers, `steps` of k written out.
+Schedule tiled(const Program& p, int64_t rows, int64_t columns, int64_t steps, bool pack = false) {
+  Schedule s(p, machine());
+  s.split("i", rows);
+  s.split("j", columns);
+  s.split("k", steps);
+  s.reorder({"j.o", "i.o", "k.o", "k.i", "i.i", "j.i"});
+  const CacheWriteStages made = s.cache_write("i.o", {.scope = Scope::reg});
+  if (pack) {
+    const std::string copy =
+        s.pack("B", {{1, columns, 0}, {0, 1, 0}, {1, 1, columns}}, {.when = PackWhen::run_time});
+    s[copy].vectorize(s[copy].loops().back(), {.tail = Tail::mask});
+  }
+  s["C"].vectorize("j.i", {.tail = Tail::mask}).unroll("i.i").unroll("k.i");
+  s[made.store].vectorize("j", {.tail = Tail::mask}).unroll("i");
+  return s;
+}
+
+Draft draft_of(const Schedule& s, int threads = 1) {
+  return draft(s.program(), machine(), threads);
+}
+
+const NestStage& stage_of(const NestTree& tree, const std::string& name) {
+  for (const NestStage& s : tree.stages)
+    if (s.stage->name == name) return s;
+  FAIL("no stage " << name);
+  throw;
+}
+
+StageWork work_of(const NestTree& tree, const std::string& stage) {
+  const NestStage& s = stage_of(tree, stage);
+  return work_of(tree, s, sharing_of(tree, s, 1), machine());
+}
+
+double beyond(const NestTree& tree, const std::string& stage, const std::string& buffer,
+              size_t keeper) {
+  Traffic traffic(tree, machine(), 1);
+  double bytes = 0;
+  for (const NestStage& s : tree.stages)
+    for (const NestAccess& a : s.accesses) {
+      const Moved moved = traffic.beyond(s, a, keeper);
+      if (s.stage->name == stage &&
+          tree.buffers[static_cast<size_t>(a.buffer)].node->name == buffer)
+        bytes += moved.bytes;
+    }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("An index form says how far each loop moves it and what its inner loops span") {
+  const Var io("i.o"), k("k"), ii("i.i");
+  const FormLoops loops{{io.get(), k.get(), ii.get()}, {43, 8, 6}};
+  const IndexForm f = form_of(Expr(io) * 6 + Expr(ii) + 2, loops, {});
+  CHECK(f.constant == 2);
+  CHECK(std::vector<float>(f.step.begin(), f.step.begin() + 3) == std::vector<float>{6, 0, 1});
+  CHECK(std::vector<float>(f.span.begin(), f.span.begin() + 4) == std::vector<float>{257, 5, 5, 0});
+  CHECK_FALSE(f.data);
+
+  SECTION("A fused loop moves the outer index once in a while and the inner one all the time") {
+    const Var fused("i_j");
+    const FormLoops one{{fused.get()}, {40}};
+    const IndexForm i = form_of(floor_div(fused, Expr(8)), one, {}),
+                    j = form_of(floor_mod(fused, Expr(8)), one, {});
+    CHECK(i.span[0] == 4);
+    CHECK(i.step[0] == 0.125f);
+    CHECK(j.span[0] == 7);
+    CHECK(j.step[0] == 1);
+  }
+  SECTION("What was loaded may be anywhere") {
+    const Buffer at("At", DType::i64, {Expr(64)});
+    CHECK(form_of(load(at, {Expr(ii)}) + 1, loops, {}).data);
+  }
+}
+
+TEST_CASE("A tile of 6 x 64 keeps 24 sums, and 5 registers more") {
+  const Schedule s = tiled(product(96, 128, 64), 6, 64, 4);
+  const NestTree tree = nests_of(s.program(), {});
+  const StageWork w = work_of(tree, "C");
+  // Four steps of k: 4 x (6 x 4) multiply-adds, of B 4 vectors and of A 6 elements each.
+  CHECK(w.full.ops == 96);
+  CHECK(w.full.contiguous == 16);
+  CHECK(w.full.broadcasts == 24);
+  CHECK(w.full.stores == 0);
+  CHECK(w.full.chain == 4);
+  CHECK(w.full.accumulators == 24);
+  CHECK(w.full.registers == 29);
+  CHECK(w.full.spilled == 0);
+  // 16 x 2 tiles of 16 steps, each 48 cycles of multiply-adds and 0.1 for each of 40 loads.
+  CHECK(w.cycles == Approx(16 * 2 * 16 * (48 + 4)));
+  CHECK(w.instructions == 16 * 2 * 16 * 96);
+  // The 24 vectors are stored once a tile.
+  CHECK(work_of(tree, "C.store").full.stores == 24);
+}
+
+TEST_CASE("Tails count as the smaller tiles they are") {
+  const NestTree tree = nests_of(tiled(product(98, 112, 64), 6, 64, 1).program(), {});
+  const StageWork w = work_of(tree, "C");
+  // Rows 16 x 6 + 2; columns 4 vectors + 3.
+  CHECK(w.instructions == 64 * (16 * 6 + 2) * (4 + 3));
+  CHECK(w.points == Approx(98. * 112 * 64));
+  CHECK(w.wasted == Approx(0).margin(1e-9));
+  // Two rows of three vectors wait for the latency of an addition: four cycles a step.
+  CHECK(w.cycles == Approx(64 * (16 * (12 + 1.0) + 16 * (9 + 0.9) + (4 + 0.6) + (4 + 0.5))));
+  // 100 columns are 6 vectors and a quarter of the seventh.
+  const NestTree odd = nests_of(tiled(product(98, 100, 64), 6, 64, 1).program(), {});
+  CHECK(work_of(odd, "C").wasted == Approx(1 - 100. / 112));
+}
+
+TEST_CASE("More sums than registers are hopeless, a few too many registers spill") {
+  CHECK(draft_of(tiled(product(64, 160, 64), 7, 80, 1)).hopeless.value() ==
+        "more accumulators than vector registers");
+  const Draft full = draft_of(tiled(product(64, 128, 64), 8, 64, 1));
+  CHECK_FALSE(full.hopeless);
+  CHECK(full.features.accumulators == 32);
+  CHECK(full.features.spilled == 5);
+  CHECK(full.cycles > draft_of(tiled(product(64, 128, 64), 4, 64, 1)).cycles);
+}
+
+TEST_CASE("A window's elements that steps share are loaded once") {
+  const Tensor x = input("X", f32, {64, 34}), f = input("F", f32, {3, 64});
+  const Axis w("w", 32), c("c", 64), t("t", 3);
+  const Program p =
+      make_program("rows", {compute("Y", {w, c}, sum(x(c, Expr(w) + Expr(t)) * f(t, c), t))});
+  Schedule s(p, machine());
+  s.split("w", 4);
+  s.split("c", 16);
+  s.reorder({"w.o", "c.o", "t", "w.i", "c.i"});
+  s["Y"].unroll("t").unroll("w.i").vectorize("c.i");
+  const StageWork work = work_of(nests_of(s.program(), {}), "Y");
+  // 4 windows of 3 touch 6 elements of each row: their lanes lie 34 elements apart, and the
+  // unrolled loops run along them.
+  CHECK(work.full.transposed == 6);
+  CHECK(work.full.contiguous == 3 + 4);  // of F, and the sums
+}
+
+TEST_CASE("Neighbouring lanes are vectors, lanes of other rows are not") {
+  const Tensor x = input("X", f32, {256, 256});
+  const Axis i("i", 256), j("j", 256);
+  const auto step_of = [&](const Tensor& y, bool unroll) {
+    Schedule s(make_program("move", {y}), machine());
+    s.split("j", 16);
+    s.split("i", 16);
+    s.reorder({"i.o", "j.o", "i.i", "j.i"}).vectorize("j.i");
+    if (unroll) s.unroll("i.i");
+    return work_of(nests_of(s.program(), {}), "Y").full;
+  };
+  const Tensor copy = compute("Y", {i, j}, x(i, j)), turned = compute("Y", {i, j}, x(j, i)),
+               shifted = compute("Y", {i, j}, x(i, min(Expr(j) + 1, Expr(255)))),
+               third = compute("Y", {i, j}, x(i, min(Expr(j) * 3, Expr(255)))),
+               row = compute("Y", {i, j}, x(i, 0)),
+               at = compute("Y", {i, j}, x(i, cast(DType::i64, x(i, j))));
+  CHECK(step_of(copy, false).contiguous == 1);
+  CHECK(step_of(copy, false).split == 0);
+  CHECK(step_of(turned, false).gathered == 16);
+  CHECK(step_of(turned, true).transposed == 16);
+  CHECK(step_of(turned, true).gathered == 0);
+  CHECK(step_of(row, false).broadcasts == 1);
+  CHECK(step_of(third, false).strided == 3);
+  CHECK(step_of(at, false).gathered == 16);
+  // Rows of 250 floats do not start where lines do.
+  const Tensor odd = input("O", f32, {256, 250});
+  const Step split = step_of(compute("Y", {i, j}, odd(i, min(Expr(j), Expr(249)))), false);
+  CHECK(split.contiguous == 1);
+  CHECK(split.split == 1);
+}
+
+TEST_CASE("Bytes from beyond the second cache follow the loops that keep a block there") {
+  // for j.o 8, i.o 64, k: a packed panel of B (128 KiB) stays while A (1 MiB) passes by, once for
+  // each panel; B and C pass by once, C fetched before it is written.
+  const NestTree packed = nests_of(tiled(product(512, 512, 512), 8, 64, 1, true).program(), {});
+  CHECK(beyond(packed, "C", "A", second_cache) == 8 * kMiB);
+  CHECK(beyond(packed, "C", "B.packed", second_cache) == kMiB);
+  CHECK(beyond(packed, "C.store", "C", second_cache) == 2 * kMiB);
+  // Rows of 2 KiB fall into an eighth of its sets: the panel does not stay.
+  const NestTree plain = nests_of(tiled(product(512, 512, 512), 8, 64, 1).program(), {});
+  CHECK(beyond(plain, "C", "B", second_cache) == 64 * kMiB);
+  // What fits as a whole is there at the next call.
+  const NestTree small = nests_of(tiled(product(64, 64, 64), 8, 64, 1).program(), {});
+  CHECK(beyond(small, "C", "A", second_cache) == 0);
+}
+
+TEST_CASE("A reader right behind its writer finds the data in the cache") {
+  const Tensor x = input("X", f32, {1024, 1024});
+  const Axis i("i", 1024), j("j", 1024), i2("i2", 1024), j2("j2", 1024);
+  const Tensor e = compute("E", {i, j}, exp(x(i, j)));
+  const Program p = make_program("two", {compute("Y", {i2, j2}, e(i2, j2) * e(i2, 0))});
+  const Schedule apart(p, machine());
+  Schedule together = apart;
+  together["E"].compute_at("Y", "i2");
+  CHECK(beyond(nests_of(apart.program(), {}), "Y", "E", second_cache) == 4 * kMiB);
+  CHECK(beyond(nests_of(together.program(), {}), "Y", "E", second_cache) == 0);
+  CHECK(draft_of(together).cycles < draft_of(apart).cycles);
+}
+
+TEST_CASE("Stores past the caches do not fetch lines first") {
+  const Tensor x = input("X", f32, {4096, 1024});
+  const Axis i("i", 4096), j("j", 1024);
+  Schedule s(make_program("copy", {compute("Y", {i, j}, x(i, j))}), machine());
+  s.split("j", 16);
+  s.vectorize("j.i");
+  const Draft plain = draft_of(s);
+  s.annotate("j.i", "stream", 1);
+  const Draft streamed = draft_of(s);
+  CHECK(plain.features.far_bytes == 3 * 16 * kMiB);
+  CHECK(streamed.features.far_bytes == 16 * kMiB);
+  CHECK(streamed.cycles < plain.cycles);
+}
+
+TEST_CASE("Threads share the pieces of a loop, and what is left over waits") {
+  const Tensor x = input("X", f32, {3, 1 << 16});
+  const Axis i("i", 3), j("j", 1 << 16);
+  Schedule s(make_program("map", {compute("Y", {i, j}, exp(x(i, j)))}), machine());
+  s.split("j", 16);
+  s.vectorize("j.i");
+  const Draft one = draft_of(s, 2);
+  CHECK(one.hopeless.value() == "most of the work on one core");
+  CHECK(one.features.balance == 0.5);
+  CHECK(one.features.pieces == 0);
+  CHECK(one.features.fork_cycles == 0);
+  CHECK_FALSE(draft_of(s, 1).hopeless);
+  s.parallel("i");
+  const Draft two = draft_of(s, 2);
+  CHECK_FALSE(two.hopeless);
+  CHECK(two.features.pieces == 3);
+  CHECK(two.features.balance == Approx(0.75));
+  CHECK(two.features.fork_cycles == 4000);
+  CHECK(two.features.compute_cycles == Approx(one.features.compute_cycles * 2 / 3));
+  CHECK(two.cycles < one.cycles);
+  CHECK(draft_of(s, 3).cycles < two.cycles);
+}
+
+TEST_CASE("Bodies of thousands of instructions and gigabytes of workspace are hopeless") {
+  CHECK(draft_of(tiled(product(64, 128, 512), 6, 64, 128)).hopeless.value() ==
+        "more than 2000 instructions a step");
+  const Tensor x = input("X", f32, {1 << 15, 1 << 15});
+  const Axis i("i", 1 << 15), j("j", 1 << 15), i2("i2", 1 << 15), j2("j2", 1 << 15);
+  const Tensor e = compute("E", {i, j}, exp(x(i, j)));
+  const Schedule s(make_program("two", {compute("Y", {i2, j2}, e(i2, j2) * e(i2, 0))}), machine());
+  const Draft d = draft_of(s);
+  CHECK(d.features.workspace_bytes == 4.0 * 1024 * kMiB);
+  CHECK(d.hopeless.value() == "more than 1 GiB of workspace");
+}
+
+TEST_CASE("Elementary functions and divisions cost what they take") {
+  const Tensor x = input("X", f32, {4096});
+  const auto cycles = [&](const std::function<Expr(const Expr&)>& f) {
+    const Axis i("i", 4096);
+    Schedule s(make_program("map", {compute("Y", {i}, f(x(i)))}), machine());
+    s.split("i", 16);
+    s.vectorize("i.i");
+    return draft_of(s).features.compute_cycles;
+  };
+  const double plain = cycles([](const Expr&e) { return e + 1.0; }),
+               divided = cycles([](const Expr&e) { return 1.0 / e; }),
+               function = cycles([](const Expr&e) { return exp(e); }),
+               error = cycles([](const Expr&e) { return erf(e); });
+  CHECK(plain < function);
+  CHECK(function < error);
+  CHECK(divided >= 256 * 16);  // 16 cycles a vector
+}
+
+TEST_CASE("The draft puts a product's schedules in order") {
+  const Program p = product(1024, 1024, 1024);
+  Schedule vectors(p, machine());
+  vectors.split("j", 16);
+  vectors.reorder({"i", "j.o", "k", "j.i"}).vectorize("j.i");
+  Schedule rows(p, machine());  // lanes along k: sums of lanes, columns of B
+  rows.split("k", 16);
+  rows.vectorize("k.i");
+  const std::vector<double> order = {draft_of(tiled(p, 6, 64, 4, true)).cycles,
+                                     draft_of(tiled(p, 6, 64, 4)).cycles, draft_of(vectors).cycles,
+                                     draft_of(rows).cycles};
+  CHECK(std::is_sorted(order.begin(), order.end()));
+  CHECK(order[2] < draft_of(Schedule(p, machine())).cycles);
+  // The best is near the 2^30 / 32 cycles that the multiply-adds alone take.
+  CHECK(order[0] > 1024. * 1024 * 1024 / 32);
+  CHECK(order[0] < 1.6 * 1024 * 1024 * 1024 / 32);
+  CHECK(draft_of(tiled(p, 1, 16, 1, true)).cycles > 3 * order[0]);
+}
+
+TEST_CASE("A vector of features has a name for each number") {
+  const Draft d = draft_of(tiled(product(96, 128, 64), 6, 64, 4));
+  const auto names = DraftFeatures::names();
+  const std::vector<float> values = d.features.vector();
+  REQUIRE(names.size() == values.size());
+  const auto value = [&](std::string_view name) {
+    const auto at = std::find(names.begin(), names.end(), name);
+    REQUIRE(at != names.end());
+    return values[static_cast<size_t>(at - names.begin())];
+  };
+  CHECK(value("registers") == 29);
+  CHECK(value("vector_share") == 1);
+  CHECK(value("chain") == Approx(std::log2(5.0)));  // sizes: log2(1 + x)
+  for (float v : values) CHECK(std::isfinite(v));
+}
+
+TEST_CASE("Symbolic extents count at the sizes that are given") {
+  const Expr n = symbol("n", {1, 4096});
+  const Tensor x = input("X", f32, {n, Expr(64)});
+  const Axis i("i", n), j("j", 64);
+  Schedule s(make_program("map", {compute("Y", {i, j}, x(i, j) + 1.0)}), machine());
+  s.split("j", 16);
+  s.vectorize("j.i");
+  const double ten = draft(s.program(), machine(), 1, {{"n", 10}}).features.steps,
+               hundred = draft(s.program(), machine(), 1, {{"n", 100}}).features.steps;
+  CHECK(hundred == Approx(10 * ten));
+}
