@@ -75,8 +75,9 @@ TuneSession::TuneSession(const Task& task, const TuneOptions& options,
     : task_(task),
       options_(completed(options, task)),
       query_(record_query(task_, options_.threads)),
-      space_(task_),
-      search_(make_search(options_.search, space_.spaces(), options_.seed)),
+      space_(task_, options_.space),
+      forecast_(space_, task_, options_.threads),
+      search_(make_search(options_.search, space_.spaces(), options_.seed, forecast_)),
       runner_(std::move(runner)),
       start_us_(now_us()) {
   if (!task_.target.runs_on(Target::host())) {
@@ -328,6 +329,7 @@ bool TuneSession::compare_with_default(const LoggedRecord& best) {
 
 TuneReport TuneSession::finish() {
   report_.interrupted = stopped();
+  report_.dropped = forecast_.dropped();
   std::set<std::string> compared;
   std::optional<LoggedRecord> best = best_record(records_, query_);
   for (int k = 0; k < kMaxComparisons && best; ++k) {

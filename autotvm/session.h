@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "autotvm/forecast.h"
 #include "autotvm/progress.h"
 #include "autotvm/space.h"
 
@@ -19,6 +20,7 @@ namespace tenon {
 /// (that is the runner) nor decides what to propose (that is the search).
 class TuneSession {
  public:
+  TuneSession(const TuneSession&) = delete;  // the forecasts point into the space
   /// Opens the log, resumes from it, surveys the space. Throws as tune_with_report() does. `runner`
   /// null: the local one.
   TuneSession(const Task& task, const TuneOptions& options, std::unique_ptr<Runner> runner = {});
@@ -60,6 +62,7 @@ class TuneSession {
   TuneOptions options_;
   RecordQuery query_;
   TaskSpace space_;
+  DraftForecaster forecast_;
   std::optional<Candidate> default_;  // nothing: the default template refuses
   std::string default_trace_;
   std::unique_ptr<Search> search_;

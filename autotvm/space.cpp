@@ -1,12 +1,17 @@
 #include "autotvm/space.h"
 
+#include <tenon/autotvm/sketch.h>
 #include <tenon/schedule/roles.h>
 
 namespace tenon {
 
-TaskSpace::TaskSpace(const Task& task)
-    : program_(task.program), target_(task.target), templates_(task.templates) {
+TaskSpace::TaskSpace(const Task& task, SpaceKind kind)
+    : program_(task.program), target_(task.target) {
+  if (kind != SpaceKind::sketches) templates_ = task.templates;
   if (templates_.empty()) templates_.push_back({"generic", generic_template});
+  if (kind != SpaceKind::templates)
+    for (NamedTemplate& sketch : sketches_for(program_, target_))
+      templates_.push_back(std::move(sketch));
   for (const NamedTemplate& t : templates_) spaces_.push_back(survey(t.fn, program_, target_));
 }
 

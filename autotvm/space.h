@@ -1,6 +1,7 @@
 #pragma once
 #include <tenon/autotvm/runner.h>
 #include <tenon/autotvm/search.h>
+#include <tenon/autotvm/tune.h>
 #include <tenon/support/result.h>
 
 #include <optional>
@@ -9,11 +10,12 @@
 
 namespace tenon {
 
-/// The templates of a task (the generic one where it has none) and what their knobs may be.
+/// The templates of a task (the generic one where it has none), the sketches that fit it, and what
+/// their knobs may be.
 class TaskSpace {
  public:
   /// Surveys all templates. UserError as survey() throws.
-  explicit TaskSpace(const Task& task);
+  TaskSpace(const Task& task, SpaceKind kind);
 
   const std::vector<KnobSpace>& spaces() const { return spaces_; }
   /// The first template at its default knobs.

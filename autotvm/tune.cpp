@@ -72,6 +72,14 @@ TuneReport finished_report(TuneSession& session) {
 
 }  // namespace
 
+SpaceKind parse_space_kind(const std::string& word) {
+  if (word == "both") return SpaceKind::both;
+  if (word == "templates") return SpaceKind::templates;
+  if (word == "sketches") return SpaceKind::sketches;
+  throw UserError(fmt::format(
+      "there is no space \"{}\"\n  what can be searched: both, templates, sketches", word));
+}
+
 TuneReport tune_with_report(const Task& task, const TuneOptions& options) {
   const Deadline deadline(options.time_s);
   TuneSession session(task, options);

@@ -18,7 +18,7 @@ struct TuneCommand : CommandOptions {
   std::string time;
   int64_t trials = -1;
   uint64_t seed = 0;
-  std::string search = "evolutionary";
+  std::string search = "guided", space = "both";
 };
 
 TuneOptions tune_options(const TuneCommand& command) {
@@ -30,6 +30,7 @@ TuneOptions tune_options(const TuneCommand& command) {
   out.seed = command.seed;
   out.threads = command.parsed_threads();
   out.search = command.search;
+  out.space = parse_space_kind(command.space);
   out.quiet = command.quiet;
   out.stop = &interrupted();
   if (command.json) {
@@ -53,6 +54,8 @@ void print_counts(const TuneReport& report) {
   fmt::print("  {} trials in {:.1f} s ({} resumed):{}\n", report.trials, report.seconds,
              report.resumed, counts);
   for (const auto& [reason, count] : report.reasons) fmt::print("    {:5} x {}\n", count, reason);
+  if (!report.dropped.empty()) fmt::print("  dropped before any trial:\n");
+  for (const auto& [reason, count] : report.dropped) fmt::print("    {:5} x {}\n", count, reason);
 }
 
 void print_report(const std::string& title, const TuneReport& report) {
@@ -117,6 +120,9 @@ void add_tune(CLI::App& app) {
   verb->add_option("--log", command->log, "file of records (default tuning_logs/NAME.jsonl)");
   verb->add_option("--seed", command->seed, "of the search and the inputs")->capture_default_str();
   verb->add_option("--search", command->search, "guided, random, grid or evolutionary")
+      ->capture_default_str();
+  verb->add_option("--space", command->space,
+                   "both, templates (written by hand) or sketches (by rules, for any formula)")
       ->capture_default_str();
   add_common(*verb, *command);
   verb->callback([command] {

@@ -209,6 +209,7 @@ Trace tuned(const Work& work) {
   std::string name = (std::filesystem::temp_directory_path() / "tenon-cases-XXXXXX").string();
   const std::string folder = ::mkdtemp(name.data());
   TuneOptions options;
+  options.space = SpaceKind::templates;
   options.trials = 2;
   options.threads = 1;
   options.quiet = true;

@@ -10,6 +10,12 @@
 
 namespace tenon {
 
+/// What is searched: the task's own templates, the sketches that rules write for its formula (as if
+/// it had no template: the default is then the generic one), or both in one race.
+enum class SpaceKind : uint8_t { both, templates, sketches };
+/// "both", "templates" or "sketches"; UserError for another word.
+SpaceKind parse_space_kind(const std::string& word);
+
 struct TuneOptions {
   /// Trials to make in this call, whatever their status; with a log that has some already: so many
   /// more. 0: only the default schedule, where the log lacks it.
@@ -21,7 +27,8 @@ struct TuneOptions {
   std::string log;
   uint64_t seed = 0;
   int threads = 0;  ///< that kernels are measured with; 0: all allowed cores
-  std::string search = "evolutionary";
+  std::string search = "guided";
+  SpaceKind space = SpaceKind::both;
   double trial_timeout_s = 10;  ///< for one call of a candidate
   /// No progress on stderr. On a terminal it is one line that changes; else a line every few
   /// seconds.
@@ -43,7 +50,9 @@ struct TuneReport {
   bool space_used_up = false;
   std::map<std::string, int64_t> statuses;  ///< of this session: "ok" -> 17, ...
   std::map<std::string, int64_t> reasons;   ///< why trials failed, shortened -> how many
-  std::vector<std::string> warnings;        ///< of the log that was resumed
+  /// Why points were dropped before any trial, by their forecast -> how many.
+  std::map<std::string, int64_t> dropped;
+  std::vector<std::string> warnings;  ///< of the log that was resumed
   /// One for each wrong answer and each bug of ours: `tenon replay FILE` reproduces it.
   std::vector<std::string> failure_files;
 };

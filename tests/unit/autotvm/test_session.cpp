@@ -79,6 +79,7 @@ struct Scratch {
     options.log = folder + "/log.jsonl";
     options.quiet = true;
     options.threads = 1;
+    options.space = SpaceKind::templates;
     options.seed = 7;
   }
   ~Scratch() { std::filesystem::remove_all(folder); }
@@ -219,6 +220,7 @@ TEST_CASE("failures are kept with their reason, counted, and never the best") {
 
 TEST_CASE("steps that are refused cost a trial each and say why") {
   Scratch scratch;
+  scratch.options.search = "evolutionary";
   scratch.options.trials = 4;
   const Task task = tunable([](Schedule& s, Knobs& knob) {
     const int64_t f = knob.pick("f", {1, 2, 3, 5, 7}, 1);
@@ -229,6 +231,23 @@ TEST_CASE("steps that are refused cost a trial each and say why") {
   CHECK(report.statuses.at("refused") == 4);
   CHECK(report.best.record.trial == 0);
   CHECK_THAT(load_log(scratch.options.log).records[1].record.reason, Contains("nowhere"));
+}
+
+TEST_CASE("a guided search drops refused points before any trial and counts why") {
+  Scratch scratch;
+  scratch.options.trials = 4;
+  const Task task = tunable([](Schedule& s, Knobs& knob) {
+    const int64_t f = knob.pick("f", {1, 2, 3, 5, 7}, 1);
+    s.split(f < 5 ? "i" : "nowhere", f);
+  });
+  const TuneReport report =
+      tune_fake(task, scratch.options, runner_of([](const Candidate&) { return worked(10); }));
+  CHECK(report.statuses.count("refused") == 0);
+  CHECK(report.trials == 2);
+  CHECK(report.space_used_up);
+  REQUIRE(report.dropped.size() == 1);
+  CHECK(report.dropped.begin()->first == "refused: split");
+  CHECK(report.dropped.begin()->second == 2);
 }
 
 TEST_CASE("points with equal traces are one trial") {

@@ -38,6 +38,7 @@ struct Scratch {
     options.log = folder + "/log.jsonl";
     options.quiet = true;
     options.threads = 1;
+    options.space = SpaceKind::templates;
   }
   ~Scratch() { std::filesystem::remove_all(folder); }
   std::string folder;
