@@ -17,6 +17,12 @@ constexpr double kCopyCycles = 8;
 constexpr double kFetchCycles = 1.5;
 /// Bytes of a row that could be read in the time it takes the prefetchers to notice a new one.
 constexpr double kNoticeBytes = 512;
+/// Cycles lost by a load across two lines of the first cache, and of the second.
+constexpr double kSplitCycles = 0.2, kFarSplitCycles = 0.5;
+/// Cycles to come back to a line of results that the tile beside has begun.
+constexpr double kBorderCycles = 1.5;
+/// Cycles to take over a line that another core writes a part of.
+constexpr double kSharedCycles = 70;
 /// Cycles to go on to a page whose translation has fallen out of the first TLB.
 constexpr double kTurnCycles = 1;
 
@@ -59,49 +65,78 @@ Cut cut(const Sizes& s, const Blocking& b) {
 /// How the vectors of X reach the registers.
 struct Stream {
   double cycles;  // that one vector takes
-  double loads;   // lines that it touches
+  double split;   // the part of the vectors that lie across two lines
+  double wait;    // cycles that such a vector holds up the work, whatever else is done meanwhile
 };
 
 /// Cycles of one step of a tile: multiply-adds and loads two a cycle, the panel's stream, the
 /// latency of an accumulator.
 double step_cycles(double rows, double vectors, double cost, const Stream& x) {
-  const double fma = cost * rows * vectors / 2, loads = (rows + vectors * x.loads) / 2;
-  return std::max({fma, loads, vectors * x.cycles, 4.0}) + 0.2 * loads;
+  const double fma = cost * rows * vectors / 2, loads = (rows + vectors * (1 + x.split)) / 2;
+  return std::max({fma, loads, vectors * x.cycles, 4.0}) + 0.2 * loads + vectors * x.split * x.wait;
 }
 
 /// Start and end of a tile: the accumulators come from and go to memory, sums of a part of k from
 /// and to the second cache where the first does not hold them, and the loop's last branch is
-/// mispredicted.
-double end_cycles(double accumulators, bool partial, bool far) {
-  return accumulators * (!partial ? 1.0 : far ? 3.0 : 1.5) + 20;
+/// mispredicted. `split`: the part of them that lie across two lines, where each way takes twice;
+/// a row's last line is shared with the tile beside.
+double end_cycles(double rows, double vectors, bool partial, bool far, double split) {
+  const double way = !partial ? 1.0 : far ? 3.0 : 1.5, twice = partial ? 1.5 : 1.0;
+  return rows * (vectors * (way + twice * split) + kBorderCycles * split) + 20;
 }
 
-Stream stream_of_x(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
-                   bool in_panels) {
-  const double vector_bytes = target.vector_bits / 8.0;
-  const double block =
-      static_cast<double>(c.k_block * (b.panels_outside ? 1 : c.panels) * c.width * s.bytes);
+/// The part of the vectors of whole rows that lie across two lines.
+double split_part(const Sizes& s, const Target& target) {
+  const int64_t vector = target.vector_bits / 8;
+  return 1 - static_cast<double>(std::gcd(s.n * s.bytes, vector)) / static_cast<double>(vector);
+}
+
+/// A piece of each of so many rows, `row` bytes apart, stays in that part of the first cache whose
+/// sets the pieces fall into.
+bool stays_near(double rows, int64_t piece, int64_t row, double cache) {
+  const double apart = static_cast<double>(std::gcd(row, kPage));
+  const double bytes = static_cast<double>(piece);
+  return rows * bytes <= cache * std::min(1.0, bytes / apart);
+}
+
+/// How the first row of tiles over a block of X gets it, and how the others do.
+struct Streams {
+  Stream first, next;
+};
+
+Streams streams_of_x(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
+                     bool in_panels) {
+  const int64_t row = s.n * s.bytes;
   const bool pieces = !in_panels && c.width < s.n;
-  const bool aligned = in_panels || s.n * s.bytes % (target.vector_bits / 8) == 0;
-  Stream x{0.5, aligned ? 1.0 : 2.0};
-  const double piece =
-      std::gcd(s.n * s.bytes, int64_t{4096}) >= 2048 ? kConflictBytes : kPieceBytes;
-  if (block > target.l1d_bytes / 2.0) x.cycles = vector_bytes / (pieces ? piece : kNearBytes);
-  return x;
+  const double piece = std::gcd(row, kPage) >= 2048 ? kConflictBytes : kPieceBytes;
+  const double split = in_panels ? 0 : split_part(s, target);
+  const Stream far{target.vector_bits / 8.0 / (pieces ? piece : kNearBytes), split,
+                   kFarSplitCycles};
+  const int64_t block = (b.panels_outside ? 1 : c.panels) * c.width * s.bytes;
+  const bool near = stays_near(static_cast<double>(c.k_block), block, in_panels ? block : row,
+                               target.l1d_bytes / 2.0);
+  return {far, near ? Stream{0.5, split, kSplitCycles} : far};
 }
 
 double compute_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Target& target,
                       bool in_panels) {
-  const Stream x = stream_of_x(s, b, c, target, in_panels);
-  const int64_t sums = c.piece * std::min(s.n, c.panels * c.width) * s.bytes;
-  const bool partial = c.k_blocks > 1, far = sums > target.l1d_bytes / 4;
+  const Streams x = streams_of_x(s, b, c, target, in_panels);
+  const int64_t columns = std::min(s.n, c.panels * c.width);
+  const bool partial = c.k_blocks > 1;
+  const bool far = !stays_near(static_cast<double>(c.piece), columns * s.bytes, s.n * s.bytes,
+                               target.l1d_bytes / 4.0);
+  const double split = split_part(s, target);
+  const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
   double total = 0;
   each_tile(s.m, b.tile.rows, [&](double row_tiles, int64_t rows) {
     each_tile(s.n, c.width, [&](double tiles, int64_t width) {
       const double r = static_cast<double>(rows), v = static_cast<double>(ceil_div(width, s.lanes));
-      const double steps = static_cast<double>(s.k) * step_cycles(r, v, s.step_cost, x);
+      const double step = (step_cycles(r, v, s.step_cost, x.first) +
+                           (passes - 1) * step_cycles(r, v, s.step_cost, x.next)) /
+                          passes;
       total += row_tiles * tiles *
-               (steps + static_cast<double>(c.k_blocks) * end_cycles(r * v, partial, far));
+               (static_cast<double>(s.k) * step +
+                static_cast<double>(c.k_blocks) * end_cycles(r, v, partial, far, split));
     });
   });
   return s.batch * total;
@@ -137,14 +172,18 @@ double share_of_core(const Sizes& s, const Blocking& b, const Cut& c, const Targ
 double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Target& target) {
   const double x = static_cast<double>(s.k * s.n * s.bytes);
   const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
-  const double row_bytes = static_cast<double>(s.n * s.bytes);
-  const double pages = static_cast<double>(c.k_block) * std::min(1.0, row_bytes / kPage);
+  const double of_row = std::min<double>(kPage, s.n * s.bytes) / kPage;
+  const double pages = static_cast<double>(c.k_block) * of_row;
   const double far = pages <= kOpenPages / 2 ? kFarBytes : kMissBytes;
   const double l2 = static_cast<double>(target.l2_bytes);
-  const double turns =
-      passes * static_cast<double>(c.tiles * s.k) * std::min(1.0, row_bytes / kPage);
-  if (share_of_core(s, b, c, target) <= 0.6 * l2)
-    return pages > kOpenPages ? turns * kTurnCycles * static_cast<double>(b.row_pieces) : 0;
+  if (share_of_core(s, b, c, target) <= 0.6 * l2) {
+    const double all = static_cast<double>(s.k) * of_row;
+    if (all <= kOpenPages) return 0;
+    // Pages that stay open are turned to once a block of columns, others by each tile.
+    const double times = static_cast<double>(pages <= kOpenPages ? c.blocks : c.tiles);
+    return static_cast<double>(b.row_pieces) * (pages <= kOpenPages ? 1 : passes) * times * all *
+           kTurnCycles;
+  }
   double cycles = x / far * notice(s, c);
   if (pages > kOpenPages && x > l2 / 4) cycles += passes * x / 64 * 10;
   return static_cast<double>(b.row_pieces) * cycles;
@@ -197,7 +236,8 @@ std::vector<int64_t> k_blocks(int64_t k) {
   return out;
 }
 
-/// Tiles a block so that the threads share the columns evenly and a block fits the second cache.
+/// Tiles a block so that the threads share the columns evenly and a block fits the second cache, or
+/// half of the first.
 std::vector<int64_t> panel_counts(const Sizes& s, const RegisterTile& tile, int64_t k_block,
                                   const Target& target) {
   const int64_t width = tile.vectors * s.lanes, tiles = ceil_div(s.n, width);
@@ -213,6 +253,8 @@ std::vector<int64_t> panel_counts(const Sizes& s, const RegisterTile& tile, int6
   add(ceil_div(tiles, fit));
   add(target.cores);
   add(ceil_div(ceil_div(tiles, fit), target.cores) * target.cores);
+  const int64_t near = target.l1d_bytes / 2 / std::max<int64_t>(1, rows * width * s.bytes);
+  if (near > 0) add(ceil_div(tiles, near));
   return out;
 }
 
@@ -286,7 +328,11 @@ double blocked_cycles(const Contraction& c, const Blocking& b, const Target& tar
   const double rows = static_cast<double>(parts.piece) / static_cast<double>(s.m);
   const double columns = static_cast<double>(parts.panels * parts.width) / static_cast<double>(s.n);
   const double share = std::min(1.0, rows) * std::min(1.0, columns) / s.batch;
-  return total * std::min(1.0, std::ceil(pieces / cores) * share) + kForkCycles;
+  const double shared_lines = parts.blocks > 1 && s.batch == 1
+                                  ? split_part(s, target) * static_cast<double>(parts.piece)
+                                  : 0;
+  return total * std::min(1.0, std::ceil(pieces / cores) * share) + kForkCycles +
+         shared_lines * kSharedCycles;
 }
 
 Blocking best_blocking(const Contraction& c, const Target& target, bool ahead) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 
 namespace tenon {
 
@@ -14,6 +15,6 @@ constexpr double kMissBytes = 4.5, kConflictBytes = 20;
 
 /// Pages that may be open at once before translations fall out of the first TLB.
 constexpr double kOpenPages = 64;
-constexpr double kPage = 4096;
+constexpr int64_t kPage = 4096;
 
 }  // namespace tenon

@@ -80,6 +80,50 @@ TEST_CASE("tiny products stay on one core") {
   CHECK(b.panels == 0);
 }
 
+TEST_CASE("tiles are narrow where each vector lies across two lines") {
+  const Target one = machine(1, 2 << 20);
+  for (const int64_t size : {119, 127, 150, 255}) {
+    INFO(size);
+    const Blocking b = best_blocking(parts(product(size, size, size), "C"), one, false);
+    CHECK_FALSE(b.packed);
+    CHECK(b.tile.vectors == 2);
+    CHECK(b.tile.rows >= 12);
+  }
+  const Blocking b{{8, 1, 3}};
+  CHECK(blocked_cycles(parts(product(127, 127, 127), "C"), b, one, false) >
+        1.02 * blocked_cycles(parts(product(127, 128, 127), "C"), b, one, false));
+}
+
+TEST_CASE("a block of rows that lie across lines stays in the first cache") {
+  for (const int64_t l1 : {32 << 10, 48 << 10}) {
+    Target one = machine(1, 2 << 20);
+    one.l1d_bytes = l1;
+    const Blocking b = best_blocking(parts(product(127, 127, 127), "C"), one, false);
+    INFO(l1);
+    CHECK(b.panels == 1);
+    CHECK(127 * b.tile.vectors * 16 * 4 <= l1 / 2);
+  }
+  // Rows 16 KB apart fall into the same sets: there a block would not stay.
+  const Contraction apart = parts(product(64, 4096, 64), "C");
+  CHECK(best_blocking(apart, machine(1, 2 << 20), false).panels == 0);
+}
+
+TEST_CASE("many rows are worth packing for where vectors lie across lines") {
+  const Target one = machine(1, 2 << 20);
+  CHECK(best_blocking(parts(product(1001, 1001, 37), "C"), one, false).packed);
+  CHECK_FALSE(best_blocking(parts(product(1001, 1008, 37), "C"), one, false).packed);
+}
+
+TEST_CASE("cores share rows rather than lines of the results") {
+  for (const int64_t size : {127, 255}) {
+    INFO(size);
+    const Contraction c = parts(product(size, size, size), "C");
+    const Blocking b = best_blocking(c, machine(2, 2 << 20), false);
+    CHECK(b.row_pieces == 2);
+    CHECK(b.panels == 0);
+  }
+}
+
 TEST_CASE("what is a matrix product and what is not") {
   CHECK(is_matrix_product(parts(product(4, 5, 6), "C")));
   const KernelEntry& conv = find_kernel("conv2d");
