@@ -86,6 +86,7 @@ TuneSession::TuneSession(const Task& task, const TuneOptions& options,
         task_.name, task_.target.name));
   }
   log_.emplace(options_.log);
+  claims_.emplace(options_.log, fmt::format("{} {}", query_.program, options_.threads));
   if (!runner_) runner_ = local_runner(task_, runner_options(options_));
   Result<Candidate> standard = space_.candidate(space_.default_point());
   if (standard) {
@@ -97,33 +98,25 @@ TuneSession::TuneSession(const Task& task, const TuneOptions& options,
   resume();
 }
 
-void TuneSession::resume() {
-  LoadedLog log = load_log(options_.log);
-  report_.warnings = std::move(log.warnings);
-  std::vector<SearchOutcome> outcomes;
-  for (LoggedRecord& logged : log.records) {
-    const Record& r = logged.record;
-    if (match_of(r, query_) != Match::exact) continue;
-    const std::optional<double> us = can_be_best(r) ? std::optional(median_us(r)) : std::nullopt;
-    known_us_[r.trace] = us;
-    if (us) ++worked_;
-    if (const auto at = space_.find(r)) outcomes.push_back({*at, us});
-    next_trial_ = std::max(next_trial_, r.trial + 1);
-    ++report_.resumed;
-    records_.push_back(std::move(logged));
-  }
-  search_->learn(outcomes);
-  if (const auto best = best_record(records_, query_)) best_us_ = median_us(best->record);
+/// A trial is over, or the log has it: the search learns of it. A refused point has no trace.
+void TuneSession::learn(const SpacePoint& at, const std::string& trace, std::optional<double> us) {
+  if (!trace.empty()) known_us_[trace] = us;
+  search_->learn({{at, us}});
+  if (us && (best_us_ == 0 || *us < best_us_)) best_us_ = *us;
+  best_after_.push_back(best_us_);
 }
 
 void TuneSession::start() {
   if (!default_ || stopped()) return;
   if (!known_us_.count(default_trace_)) {
-    next_trial_ = std::max<int64_t>(next_trial_, 0);
     search_->propose(1);  // the default is every search's first proposal
-    const std::vector<Measurement> results = runner_->measure({*default_});
-    if (!results.empty()) note(space_.default_point(), default_trace_, results.front());
-    return;
+    std::optional<double> us;
+    if (!take_logged(default_trace_, us)) {
+      const std::vector<Measurement> results = runner_->measure({*default_});
+      if (!results.empty()) note(space_.default_point(), default_trace_, results.front());
+      return;
+    }
+    learn(space_.default_point(), default_trace_, us);
   }
   // Resumed: measured again, not logged, so that the runner knows what is to be beaten.
   const auto best = best_record(records_, query_);
@@ -154,49 +147,98 @@ bool TuneSession::everything_fails() const {
 
 void TuneSession::run(int count) {
   if (finished()) return;
-  const int64_t left = options_.trials - report_.trials;
-  count = static_cast<int>(std::min<int64_t>(count, left));
   std::vector<Candidate> candidates;
-  const std::vector<SpacePoint> points = new_points(count, candidates);
+  const std::vector<Slot> slots = next_slots(count, candidates);
   const std::vector<Measurement> results =
       candidates.empty() ? std::vector<Measurement>() : runner_->measure(candidates);
-  for (size_t k = 0; k < results.size(); ++k)
-    note(points[k], to_json(candidates[k].trace), results[k]);
+  for (const Slot& slot : slots) {
+    if (slot.candidate && *slot.candidate >= results.size()) break;  // stopped
+    if (slot.candidate || slot.refused) {
+      note(slot.at, slot.trace, slot.refused ? *slot.refused : results[*slot.candidate]);
+    } else {
+      learn(slot.at, slot.trace, slot.us);
+    }
+  }
+  claims_->release();
+  // The log is what this search measured, in its order, up to where it was ended.
+  if (!candidates.empty() && !logged_us_.empty()) stop_replay();
 }
 
-/// Points whose traces are new, with their candidates. Refused points are noted on the way, and
-/// count towards `count`; points whose trace is known teach the search what is known of it.
-std::vector<SpacePoint> TuneSession::new_points(int count, std::vector<Candidate>& candidates) {
-  std::vector<SpacePoint> out;
-  std::set<std::string> taken;
+/// Up to `count` proposals that are new to this session: those the log has, those that are refused,
+/// and candidates to be measured; no more trials than are left. Points whose trace is known teach
+/// the search what is known of it.
+std::vector<TuneSession::Slot> TuneSession::next_slots(int count,
+                                                       std::vector<Candidate>& candidates) {
+  hear_others();
+  std::vector<Slot> slots;
+  const auto is_trial = [](const Slot& s) { return s.candidate || s.refused; };
+  const auto trials = [&] {
+    return report_.trials + std::count_if(slots.begin(), slots.end(), is_trial);
+  };
   int duplicates = 0;
-  for (int made = 0; made < count && duplicates < kMaxDuplicates && !stopped();) {
+  while (static_cast<int>(slots.size()) < count && trials() < options_.trials &&
+         duplicates < kMaxDuplicates && !stopped()) {
     const std::vector<SpacePoint> proposed = search_->propose(1);
     if (proposed.empty()) break;
-    const SpacePoint& at = proposed.front();
-    Result<Candidate> candidate = space_.candidate(at);
-    if (!candidate) {
-      Measurement refused;
-      refused.status = TrialStatus::refused;
-      refused.reason = candidate.error();
-      note(at, "[]", refused);
-      ++made;
-      continue;
-    }
-    const std::string trace = to_json(candidate->trace);
-    const auto known = known_us_.find(trace);
-    if (known != known_us_.end() || !taken.insert(trace).second) {
-      if (known != known_us_.end()) search_->learn({{at, known->second}});
-      ++duplicates;
-      continue;
-    }
-    duplicates = 0;
-    out.push_back(at);
-    candidates.push_back(std::move(candidate).value());
-    ++made;
+    duplicates = fill_slot(proposed.front(), slots, candidates) ? 0 : duplicates + 1;
   }
-  report_.space_used_up = out.empty() && (search_->done() || duplicates >= kMaxDuplicates);
-  return out;
+  report_.space_used_up = slots.empty() && (search_->done() || duplicates >= kMaxDuplicates);
+  drop_known(slots, candidates);
+  return slots;
+}
+
+/// False for a point that costs nothing: its trace is known, in this batch, or being measured by
+/// another tuner.
+bool TuneSession::fill_slot(const SpacePoint& at, std::vector<Slot>& slots,
+                            std::vector<Candidate>& candidates) {
+  Result<Candidate> candidate = space_.candidate(at);
+  std::optional<double> us;
+  if (!candidate) {
+    const std::string& template_name = space_.template_name(at.template_index);
+    Slot slot{at, "", std::nullopt, std::nullopt, std::nullopt};
+    if (!take_logged(log_key(TrialStatus::refused, template_name, at.point.to_json(), ""), us)) {
+      slot.refused.emplace();
+      slot.refused->status = TrialStatus::refused;
+      slot.refused->reason = candidate.error();
+    }
+    slots.push_back(std::move(slot));
+    return true;
+  }
+  const std::string trace = to_json(candidate->trace);
+  if (const auto known = known_us_.find(trace); known != known_us_.end()) {
+    search_->learn({{at, known->second}});
+    return false;
+  }
+  for (const Slot& slot : slots)
+    if (slot.trace == trace) return false;
+  if (take_logged(trace, us)) {
+    slots.push_back({at, trace, std::nullopt, std::nullopt, us});
+    return true;
+  }
+  if (!claims_->take(trace)) return false;
+  slots.push_back({at, trace, candidates.size(), std::nullopt, std::nullopt});
+  candidates.push_back(std::move(candidate).value());
+  return true;
+}
+
+/// What another tuner finished just before it was claimed here is not measured again.
+void TuneSession::drop_known(std::vector<Slot>& slots, std::vector<Candidate>& candidates) {
+  hear_others();
+  std::vector<Slot> kept;
+  std::vector<Candidate> wanted;
+  for (Slot& slot : slots) {
+    if (slot.candidate) {
+      if (const auto known = known_us_.find(slot.trace); known != known_us_.end()) {
+        search_->learn({{slot.at, known->second}});
+        continue;
+      }
+      wanted.push_back(std::move(candidates[*slot.candidate]));
+      slot.candidate = wanted.size() - 1;
+    }
+    kept.push_back(std::move(slot));
+  }
+  slots = std::move(kept);
+  candidates = std::move(wanted);
 }
 
 Record TuneSession::new_record(const std::string& template_name, const Point& point,
@@ -210,7 +252,7 @@ Record TuneSession::new_record(const std::string& template_name, const Point& po
   r.threads = options_.threads;
   r.template_name = template_name;
   r.knobs = point.to_json();
-  r.trace = trace;
+  r.trace = trace.empty() ? "[]" : trace;
   r.status = m.status;
   r.reason = m.reason;
   r.samples_us = m.samples_us;
@@ -228,13 +270,10 @@ Record TuneSession::new_record(const std::string& template_name, const Point& po
 void TuneSession::note(const SpacePoint& at, const std::string& trace, const Measurement& m) {
   Record r = new_record(space_.template_name(at.template_index), at.point, trace, m);
   r.trial = next_trial_++;
-  const std::optional<double> us = can_be_best(r) ? std::optional(median_us(r)) : std::nullopt;
-  if (m.status != TrialStatus::refused) known_us_[trace] = us;
-  search_->learn({{at, us}});
+  const std::optional<double> us = outcome_of(r);
   if (us) ++worked_;
-  if (us && (best_us_ == 0 || *us < best_us_)) best_us_ = *us;
   if (r.trial > 0) ++report_.trials;
-  best_after_.push_back(best_us_);
+  learn(at, trace, us);
   count_status(r);
   keep(std::move(r));
 }
@@ -340,8 +379,8 @@ TuneReport TuneSession::finish() {
   report_.interrupted = report_.interrupted || stopped();
   report_.seconds = (now_us() - start_us_) * 1e-6;
   if (!best) {
-    if (!report_.interrupted) throw TuneError(failure_text());
-    throw TuneError(fmt::format("{}: stopped before any trial worked", task_.name));
+    if (!report_.interrupted) throw TuneError(failure_text(), report_);
+    throw TuneError(fmt::format("{}: stopped before any trial worked", task_.name), report_);
   }
   report_.best = *best;
   best_us_ = median_us(best->record);

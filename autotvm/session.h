@@ -10,11 +10,20 @@
 #include <string>
 #include <vector>
 
+#include "autotvm/claims.h"
 #include "autotvm/forecast.h"
 #include "autotvm/progress.h"
 #include "autotvm/space.h"
 
 namespace tenon {
+
+/// What a record is found by when its point is proposed again: the trace, or, where the template
+/// was refused and there is none, the point.
+std::string log_key(TrialStatus status, const std::string& template_name, const std::string& knobs,
+                    const std::string& trace);
+
+/// What a search learns of a record; nothing: it failed.
+std::optional<double> outcome_of(const Record& r);
 
 /// Tuning of one task: what is known, what is tried next, what is kept. Neither measures by itself
 /// (that is the runner) nor decides what to propose (that is the search).
@@ -46,9 +55,26 @@ class TuneSession {
   ProgressState progress() const;
 
  private:
+  /// A proposal of the search that takes a place in a batch.
+  struct Slot {
+    SpacePoint at;
+    std::string trace;
+    std::optional<size_t> candidate;     ///< to be measured
+    std::optional<Measurement> refused;  ///< it cannot be scheduled; neither: the log has it
+    std::optional<double> us;            ///< what the log says
+  };
+
   void resume();
+  void tell_of_others(const std::vector<LoggedRecord>& records);
+  void hear_others();
+  void stop_replay();
+  bool take_logged(const std::string& key, std::optional<double>& us);
+  void learn(const SpacePoint& at, const std::string& trace, std::optional<double> us);
   bool stopped() const { return options_.stop && options_.stop->load(); }
-  std::vector<SpacePoint> new_points(int count, std::vector<Candidate>& candidates);
+  std::vector<Slot> next_slots(int count, std::vector<Candidate>& candidates);
+  bool fill_slot(const SpacePoint& at, std::vector<Slot>& slots,
+                 std::vector<Candidate>& candidates);
+  void drop_known(std::vector<Slot>& slots, std::vector<Candidate>& candidates);
   void note(const SpacePoint& at, const std::string& trace, const Measurement& m);
   const LoggedRecord& keep(Record record);
   Record new_record(const std::string& template_name, const Point& point, const std::string& trace,
@@ -70,6 +96,10 @@ class TuneSession {
   std::optional<RecordLog> log_;
   std::vector<LoggedRecord> records_;  // of this task on this machine, in the log's order
   std::map<std::string, std::optional<double>> known_us_;  // by trace; nothing: it failed
+  /// Trials in the log of this search's own, by log_key(), until the search proposes them again.
+  std::map<std::string, std::optional<double>> logged_us_;
+  std::optional<Claims> claims_;
+  int64_t loaded_line_ = 0;         // the last of the log that was read at the start
   std::vector<double> best_after_;  // best time after each trial of this session
   TuneReport report_;
   std::string first_failure_;

@@ -64,8 +64,8 @@ TuneReport finished_report(TuneSession& session) {
   try {
     return session.finish();
   } catch (const TuneError& e) {
-    TuneReport failed;
-    failed.reasons[e.what()] = 1;
+    TuneReport failed = e.report;
+    failed.failure = e.what();
     return failed;
   }
 }

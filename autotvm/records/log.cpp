@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <tenon/records/log.h>
@@ -29,6 +30,7 @@ class LineReader {
     struct stat info {};
     if (fd_ < 0 || ::fstat(fd_, &info) != 0) fail(errno);
     if (S_ISDIR(info.st_mode)) fail(EISDIR);
+    if (S_ISCHR(info.st_mode)) at_end_ = true;  // a device keeps no records, and may never end
   }
   ~LineReader() {
     if (fd_ >= 0) ::close(fd_);
@@ -42,7 +44,7 @@ class LineReader {
     line.clear();
     too_long = unended = false;
     for (bool any = false;; any = true) {
-      if (at_ == filled_ && !fill()) {
+      if (at_end_ || (at_ == filled_ && !fill())) {
         unended = any;
         return any;
       }
@@ -77,6 +79,7 @@ class LineReader {
 
   std::string path_;
   int fd_ = -1;
+  bool at_end_ = false;
   std::string chunk_ = std::string(1 << 16, '\0');
   size_t at_ = 0, filled_ = 0;
 };
@@ -123,6 +126,28 @@ class FileLock {
 
  private:
   int fd_;
+};
+
+/// A write beyond a limit on the size of files sends the signal SIGXFSZ, which would end the
+/// program: while this lives, the write fails with EFBIG instead.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~NoFileSizeSignal() {
+    const timespec none{};
+    const bool ours = sigismember(&before_, SIGXFSZ) == 0;
+    while (ours && ::sigtimedwait(&signal_, nullptr, &none) < 0 && errno == EINTR) continue;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_{}, before_{};
 };
 
 bool ends_in_mid_line(int fd, off_t size) {
@@ -203,39 +228,90 @@ RecordLog::RecordLog(std::string path) : path_(std::move(path)) {
     ::close(std::exchange(fd_, -1));
     fail("it is not a file");
   }
+  opened_bytes_ = info.st_size;
 }
 
 RecordLog::~RecordLog() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-RecordLog::RecordLog(RecordLog&& other) noexcept
-    : path_(std::move(other.path_)),
-      fd_(std::exchange(other.fd_, -1)),
-      counted_bytes_(other.counted_bytes_),
-      counted_lines_(other.counted_lines_) {}
+RecordLog::RecordLog(RecordLog&& other) noexcept { *this = std::move(other); }
 
 RecordLog& RecordLog::operator=(RecordLog&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
-  std::swap(counted_bytes_, other.counted_bytes_);
-  std::swap(counted_lines_, other.counted_lines_);
+  std::swap(opened_bytes_, other.opened_bytes_);
+  std::swap(heard_bytes_, other.heard_bytes_);
+  std::swap(heard_lines_, other.heard_lines_);
+  std::swap(heard_line_, other.heard_line_);
+  std::swap(news_, other.news_);
   return *this;
 }
 
-/// Line breaks in the first `size` bytes of the file.
-int64_t RecordLog::lines_up_to(int64_t size) {
-  if (size < counted_bytes_) counted_bytes_ = counted_lines_ = 0;  // someone cut the file
-  std::string chunk(1 << 16, '\0');
-  while (counted_bytes_ < size) {
-    const auto want =
-        static_cast<size_t>(std::min(size - counted_bytes_, static_cast<int64_t>(chunk.size())));
-    const ssize_t got = ::pread(fd_, chunk.data(), want, counted_bytes_);
-    if (got <= 0) break;
-    counted_lines_ += std::count(chunk.begin(), chunk.begin() + got, '\n');
-    counted_bytes_ += got;
+/// Counts the line breaks in the first `size` bytes of the file, and takes in what others wrote.
+void RecordLog::hear(int64_t size) {
+  if (size < heard_bytes_) {  // someone cut the file
+    heard_bytes_ = heard_lines_ = 0;
+    heard_line_.clear();
+    opened_bytes_ = size;
   }
-  return counted_lines_;
+  std::string chunk(1 << 16, '\0');
+  while (heard_bytes_ < size) {
+    const auto want =
+        static_cast<size_t>(std::min(size - heard_bytes_, static_cast<int64_t>(chunk.size())));
+    const ssize_t got = ::pread(fd_, chunk.data(), want, heard_bytes_);
+    if (got <= 0) break;
+    std::string_view rest(chunk.data(), static_cast<size_t>(got));
+    for (size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;) {
+      heard_bytes_ += static_cast<int64_t>(end) + 1;
+      hear_line(rest.substr(0, end));
+      rest.remove_prefix(end + 1);
+    }
+    heard_bytes_ += static_cast<int64_t>(rest.size());
+    if (static_cast<int64_t>(heard_line_.size()) <= kMaxLineBytes) heard_line_ += rest;
+  }
+}
+
+/// A line is whole; `end` is what was not in heard_line_ yet, heard_bytes_ is behind its break.
+void RecordLog::hear_line(std::string_view end) {
+  ++heard_lines_;
+  const int64_t begin = heard_bytes_ - 1 - static_cast<int64_t>(heard_line_.size() + end.size());
+  if (begin >= opened_bytes_ && static_cast<int64_t>(heard_line_.size()) <= kMaxLineBytes) {
+    Result<Record> record = parse_record(heard_line_ + std::string(end));
+    if (record) news_.push_back({std::move(record).value(), {path_, heard_lines_}});
+  }
+  heard_line_.clear();
+}
+
+std::vector<LoggedRecord> RecordLog::news() {
+  struct stat info {};
+  if (::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode) && info.st_size != heard_bytes_) {
+    FileLock lock(fd_, path_);  // no half lines
+    if (::fstat(fd_, &info) == 0) hear(info.st_size);
+  }
+  return std::exchange(news_, {});
+}
+
+/// In one write behind the `size` bytes that stand there.
+void RecordLog::write_line(const std::string& text, int64_t size) {
+  const NoFileSizeSignal quiet;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    rest.remove_prefix(static_cast<size_t>(written));  // less than all: the next says why
+  }
+  if (rest.empty()) return;
+  const int error = errno;
+  // Only this call's own half line is taken back; the lock keeps others out.
+  if (rest.size() < text.size() && ::ftruncate(fd_, size) != 0)
+    throw UserError(fmt::format("the log {} ends in half a line: {}", path_, reason_of(errno)));
+  throw UserError(fmt::format(
+      "cannot write the log {}: {}\n  what stood in it stands there still; the trial at hand is "
+      "lost\n  try: make room, or a larger limit (ulimit -f), and the same command again: it goes "
+      "on from the log",
+      path_, reason_of(error)));
 }
 
 LogRef RecordLog::append(const Record& record) {
@@ -246,20 +322,19 @@ LogRef RecordLog::append(const Record& record) {
     throw UserError(fmt::format("cannot write the log {}: {}", path_, reason_of(errno)));
   if (info.st_nlink == 0)
     throw UserError(fmt::format("cannot write the log {}: the file was deleted", path_));
-  const bool regular = S_ISREG(info.st_mode);
-  const bool mid_line = regular && ends_in_mid_line(fd_, info.st_size);
-  const LogRef place{path_, regular ? lines_up_to(info.st_size) + (mid_line ? 2 : 1) : 1};
-  if (mid_line) text.insert(text.begin(), '\n');
-  ssize_t written = 0;
-  do {
-    written = ::write(fd_, text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
-  if (written == static_cast<ssize_t>(text.size())) return place;
-  const int error = written < 0 ? errno : ENOSPC;
-  // Only this call's own half line is taken back; the lock keeps others out.
-  if (written > 0 && ::ftruncate(fd_, info.st_size) != 0)
-    throw UserError(fmt::format("the log {} ends in half a line: {}", path_, reason_of(errno)));
-  throw UserError(fmt::format("cannot write the log {}: {}", path_, reason_of(error)));
+  if (!S_ISREG(info.st_mode)) {
+    write_line(text, info.st_size);
+    return {path_, 1};
+  }
+  hear(info.st_size);
+  if (ends_in_mid_line(fd_, info.st_size)) {
+    text.insert(text.begin(), '\n');
+    ++heard_lines_;
+  }
+  write_line(text, info.st_size);
+  heard_line_.clear();
+  heard_bytes_ = info.st_size + static_cast<int64_t>(text.size());
+  return {path_, ++heard_lines_};
 }
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -23,7 +24,10 @@ struct TuneOptions {
   /// Seconds after which no new trial starts; 0: no limit. For tune_all(): all tasks together, and
   /// `trials` is for each.
   double time_s = 0;
-  /// Where trials are kept and resumed from; empty: tuning_logs/NAME.jsonl.
+  /// Where trials are kept and resumed from; empty: tuning_logs/NAME.jsonl. What is tried next is a
+  /// function of the log and the seed: a session that was killed ends, resumed with the same seed,
+  /// as it would have undisturbed. Several sessions may work on one log at once and share what
+  /// they find.
   std::string log;
   uint64_t seed = 0;
   int threads = 0;  ///< that kernels are measured with; 0: all allowed cores
@@ -48,11 +52,12 @@ struct TuneReport {
   double seconds = 0;
   bool interrupted = false;
   bool space_used_up = false;
+  std::string failure;  ///< where no trial worked: the first failure, how often what, what to try
   std::map<std::string, int64_t> statuses;  ///< of this session: "ok" -> 17, ...
   std::map<std::string, int64_t> reasons;   ///< why trials failed, shortened -> how many
   /// Why points were dropped before any trial, by their forecast -> how many.
   std::map<std::string, int64_t> dropped;
-  std::vector<std::string> warnings;  ///< of the log that was resumed
+  std::vector<std::string> warnings;  ///< of the log that was resumed: what of it is not used, why
   /// One for each wrong answer and each bug of ours: `tenon replay FILE` reproduces it.
   std::vector<std::string> failure_files;
 };
@@ -61,7 +66,9 @@ struct TuneReport {
 /// Exit code 1.
 class TuneError : public Error {
  public:
-  using Error::Error;
+  TuneError(const std::string& message, TuneReport report_so_far)
+      : Error(message), report(std::move(report_so_far)) {}
+  TuneReport report;  ///< with an empty best.where.path
 };
 
 /// Measures schedules of the task on this machine and keeps every trial in the log. UserError for a
@@ -80,7 +87,7 @@ struct WeightedTask {
 
 /// Several tasks under one budget: each first gets its default schedule, then trials go where
 /// weight * expected gain is largest. One report a task, in order; a task of which nothing worked
-/// has an empty best.where.path and its reasons, and does not stop the others. An empty
+/// has an empty best.where.path and its `failure`, and does not stop the others. An empty
 /// options.log means one log a task.
 std::vector<TuneReport> tune_all(const std::vector<WeightedTask>& tasks,
                                  const TuneOptions& options = {});

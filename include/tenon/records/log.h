@@ -57,16 +57,23 @@ class RecordLog {
   RecordLog& operator=(RecordLog&& other) noexcept;
 
   /// The place of the new line; counting may cost a pass over what others appended since. UserError
-  /// when the disk is full or the file was deleted.
+  /// when the disk is full or the file was deleted; what stood in the file stands there still.
   LogRef append(const Record& record);
+  /// Records that others have appended since the log was opened or since the last call.
+  std::vector<LoggedRecord> news();
   const std::string& path() const { return path_; }
 
  private:
-  int64_t lines_up_to(int64_t size);
+  void hear(int64_t size);
+  void hear_line(std::string_view end);
+  void write_line(const std::string& text, int64_t size);
 
   std::string path_;
   int fd_ = -1;
-  int64_t counted_bytes_ = 0, counted_lines_ = 0;  // line breaks in the first counted_bytes_
+  int64_t opened_bytes_ = 0;                   // lines that begin before this are no news
+  int64_t heard_bytes_ = 0, heard_lines_ = 0;  // line breaks in the first heard_bytes_
+  std::string heard_line_;                     // what stands behind the last of them
+  std::vector<LoggedRecord> news_;
 };
 
 }  // namespace tenon

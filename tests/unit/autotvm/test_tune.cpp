@@ -4,10 +4,14 @@
 #include <tenon/compile/compile.h>
 #include <tenon/ir/ops.h>
 #include <tenon/runtime/timer.h>
+#include <tenon/support/files.h>
+#include <tenon/support/rng.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
+#include <set>
 
 using namespace tenon;
 using Catch::Matchers::Contains;
@@ -152,25 +156,70 @@ TEST_CASE("a stop from a signal handler or another thread ends a real session") 
   CHECK(load_log(scratch.options.log).records.size() >= 3);
 }
 
-TEST_CASE("a session that is killed resumes from what it had finished") {
-  Scratch scratch;
-  scratch.options.trials = 1000;
+namespace {
+
+/// 1040 points, so that many sessions find something to do.
+Task task_with_many_points() {
+  Task task = small_task("t");
+  task.templates = {{"split", [](Schedule& s, Knobs& knob) {
+                       std::vector<int64_t> up_to_26;
+                       for (int64_t k = 1; k <= 26; ++k) up_to_26.push_back(k);
+                       const int64_t f = knob.pick("f", up_to_26, 1),
+                                     g = knob.pick("g", {up_to_26.begin(), up_to_26.end() - 6}, 1);
+                       const bool unroll = knob.flag("unroll");
+                       s.split("i", f);
+                       const auto [o, i] = s.split("k", g);
+                       if (unroll) s.unroll(i);
+                     }}};
+  return task;
+}
+
+std::string text_of(const std::string& path) {
+  const Result<std::string> text = read_file(path);
+  return text ? text.value() : "";
+}
+
+/// Starts a session and kills it some time after it has logged a trial.
+void tune_and_kill(const TuneOptions& options, useconds_t after_us) {
+  const size_t before = text_of(options.log).size();
   const pid_t child = ::fork();
   if (child == 0) {
-    tune(small_task("t"), scratch.options);
+    tune(task_with_many_points(), options);
     ::_exit(0);
   }
-  size_t kept = 0;
-  for (int waits = 0; waits < 600 && kept < 4; ++waits) {
-    ::usleep(50000);
-    if (std::filesystem::exists(scratch.options.log))
-      kept = load_log(scratch.options.log).records.size();
-  }
+  for (int waits = 0; waits < 60000 && text_of(options.log).size() == before; ++waits)
+    ::usleep(1000);
+  ::usleep(after_us);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  REQUIRE(kept >= 4);
+}
+
+}  // namespace
+
+// 3 times, or as often as TENON_KILLS says.
+TEST_CASE("a session that is killed at random instants has lost no finished trial") {
+  Scratch scratch;
+  scratch.options.trials = 1000;
+  const char* asked = std::getenv("TENON_KILLS");
+  const int kills = asked ? std::atoi(asked) : 3;
+  Rng rng(5);
+  std::string kept;
+  for (int round = 0; round < kills; ++round) {
+    tune_and_kill(scratch.options, static_cast<useconds_t>(rng.below(200000)));
+    const std::string now = text_of(scratch.options.log);
+    REQUIRE(now.size() > kept.size());
+    REQUIRE(now.substr(0, kept.size()) == kept);
+    kept = now;
+  }
   scratch.options.trials = 2;
-  const TuneReport report = tune_with_report(small_task("t"), scratch.options);
-  CHECK(report.resumed >= 4);
+  const size_t before = load_log(scratch.options.log).records.size();
+  const TuneReport report = tune_with_report(task_with_many_points(), scratch.options);
+  CHECK(report.resumed == static_cast<int64_t>(before));
   CHECK(report.trials == 2);
+  CHECK(text_of(scratch.options.log).substr(0, kept.size()) == kept);
+  std::multiset<std::string> traces;
+  for (const LoggedRecord& r : load_log(scratch.options.log).records) {
+    if (r.record.reason != "timed again beside the default schedule") traces.insert(r.record.trace);
+  }
+  for (const std::string& trace : traces) CHECK(traces.count(trace) == 1);
 }

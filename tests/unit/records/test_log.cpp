@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -147,6 +148,75 @@ TEST_CASE("a writer killed at any instant loses at most its last line") {
     CHECK(log.records.back().record == sample_record(1, round));
     before = log.records.size();
   }
+}
+
+TEST_CASE("what others append is heard of once, with its place") {
+  ScratchFolder scratch;
+  const std::string path = scratch.file("log.jsonl");
+  RecordLog(path).append(sample_record(100, 0));
+  RecordLog one(path), other(path);
+  CHECK(one.news().empty());
+  other.append(sample_record(50, 1));
+  one.append(sample_record(60, 2));
+  other.append(sample_record(70, 3));
+  const std::vector<LoggedRecord> news = one.news();
+  REQUIRE(news.size() == 2);
+  CHECK(news[0].record == sample_record(50, 1));
+  CHECK(news[0].where == LogRef{path, 2});
+  CHECK(news[1].record == sample_record(70, 3));
+  CHECK(news[1].where == LogRef{path, 4});
+  CHECK(one.news().empty());
+  REQUIRE(other.news().size() == 1);
+  SECTION("a damaged line is none, and lines keep their numbers") {
+    std::ofstream(path, std::ios::app) << "rubbish\n{\"half\":";
+    CHECK(one.news().empty());
+    CHECK(other.append(sample_record(80, 4)) == LogRef{path, 7});
+    const std::vector<LoggedRecord> more = one.news();
+    REQUIRE(more.size() == 1);
+    CHECK(more[0].where == LogRef{path, 7});
+    CHECK(read_record(more[0].where) == more[0].record);
+  }
+  SECTION("a log that was cut starts anew") {
+    REQUIRE(::truncate(path.c_str(), 0) == 0);
+    CHECK(one.append(sample_record(90, 5)) == LogRef{path, 1});
+    CHECK(one.news().empty());
+  }
+}
+
+TEST_CASE("a full disk: the error names the log, and nothing that was stored is damaged") {
+  ScratchFolder scratch;
+  const std::string path = scratch.file("log.jsonl");
+  const std::string line = to_json_line(sample_record()) + "\n";
+  const auto write_all = [&](const std::string& file, int64_t bytes) {
+    std::string said = "nothing";
+    const rlimit limit{static_cast<rlim_t>(bytes), RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      append_all(file, 0, 100);
+    } catch (const UserError& e) {
+      said = e.what();
+    }
+    return said;
+  };
+  // In a process of its own: the limit is one of the process.
+  const pid_t child = in_child([&] {
+    const std::string full = write_all(path, 10 * static_cast<int64_t>(line.size()));
+    const bool fine = full.find("cannot write the log " + path + ": File too large") == 0 &&
+                      full.find("try: make room") != std::string::npos;
+    if (!fine) ::_exit(1);
+    const std::string device = write_all("/dev/full", 1 << 20);
+    ::_exit(device.find("cannot write the log /dev/full: No space left on device") == 0 ? 0 : 2);
+  });
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  const LoadedLog log = load_log(path);
+  CHECK(log.warnings.empty());
+  CHECK(log.records.size() >= 5);
+  CHECK(file_text(path).back() == '\n');
+  RecordLog(path).append(sample_record(1, 7));
+  CHECK(load_log(path).records.size() == log.records.size() + 1);
+  CHECK(load_log("/dev/full").records.empty());
 }
 
 TEST_CASE("a deleted log is noticed") {
