@@ -11,6 +11,8 @@ namespace tenon {
 inline constexpr size_t kMaxRank = 12;    // dimensions of a buffer
 inline constexpr size_t kMaxOutputs = 8;  // elements of a tuple reduction
 
+struct Frame;
+
 /// A buffer while the program runs: row-major memory of its own or of the caller.
 struct BufferState {
   std::string name;
@@ -21,6 +23,8 @@ struct BufferState {
   uint64_t epoch = 0;                  // the present life of the buffer
   std::vector<std::byte> own;
   std::vector<RaceLog::Element> elements;
+  /// Where elements are evaluated on demand instead of lying in memory.
+  std::function<Value(Frame&, int64_t)> source;
 
   /// New extents, undefined contents. Memory of its own when `memory` is null.
   void start_life(std::vector<int64_t> extents, std::byte* memory, uint64_t new_epoch,
@@ -64,6 +68,7 @@ struct Frame {
     return offset;
   }
   Value read(BufferState& b, int64_t element, bool part_of_atomic) {
+    if (b.source) return b.source(*this, element);
     if (race_mode && b.tracked) note_read(b, element, part_of_atomic);
     return read_element(b.data + element * byte_size(b.dtype), b.dtype);
   }
