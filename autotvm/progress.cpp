@@ -24,6 +24,13 @@ double projected_s(const ProgressState& state) {
   return left;
 }
 
+std::string busy_text(const RunnerNotes& notes) {
+  return fmt::format(
+      "the machine was busy: while kernels were timed, other programs used {:.0f}% of a CPU and "
+      "kernels waited for one {:.0f}% of the time; tune on a quiet machine for times to rely on",
+      100 * notes.others, 100 * notes.waited);
+}
+
 std::string progress_text(const ProgressState& state) {
   std::string out = fmt::format("{}  {}", state.task, state.trials);
   if (state.limited) out += fmt::format("/{}", state.trials_wanted);

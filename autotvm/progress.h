@@ -1,4 +1,6 @@
 #pragma once
+#include <tenon/autotvm/runner.h>
+
 #include <cstdint>
 #include <string>
 
@@ -22,6 +24,9 @@ struct ProgressState {
 /// "matmul  37/100 trials (3 failed)  best 812.4 us (default 1893 us)  330.1 GFLOP/s, 81% of peak
 /// 12 s, about 21 s left"
 std::string progress_text(const ProgressState& state);
+
+/// "other programs used 34% of a CPU while kernels were timed, ..."
+std::string busy_text(const RunnerNotes& notes);
 
 /// Seconds until the end, from the rate so far and the limits; negative: not known yet.
 double projected_s(const ProgressState& state);

@@ -15,7 +15,10 @@ namespace {
 
 constexpr int64_t kHopelessTrials = 16;  // none of so many worked: more would not either
 constexpr int kMaxDuplicates = 2000;     // proposals that repeat a known trace, in a row
-constexpr int kMaxComparisons = 3;       // winners that are timed beside the default at the end
+constexpr int kMaxComparisons = 3;       // rounds at the end, should a new best turn up
+constexpr size_t kContenders = 3;        // that are timed beside the default in such a round
+constexpr double kNearBest = 1.03;       // who else may be the best
+constexpr double kCompareS = 1;          // seconds of timing in such a round, unless calls are long
 constexpr const char* kCompared = "timed again beside the default schedule";
 
 std::string utc_now() {
@@ -55,6 +58,9 @@ RunnerOptions runner_options(const TuneOptions& options) {
   out.seed = options.seed;
   out.timeout_s = options.trial_timeout_s;
   out.stop = options.stop;
+  out.cold = options.cold;
+  if (!options.quiet)
+    out.on_long_step = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
   return out;
 }
 
@@ -149,8 +155,11 @@ void TuneSession::run(int count) {
   if (finished()) return;
   std::vector<Candidate> candidates;
   const std::vector<Slot> slots = next_slots(count, candidates);
+  const double start = now_us();
   const std::vector<Measurement> results =
       candidates.empty() ? std::vector<Measurement>() : runner_->measure(candidates);
+  measuring_us_ += now_us() - start;
+  measured_ += static_cast<int64_t>(results.size());
   for (const Slot& slot : slots) {
     if (slot.candidate && *slot.candidate >= results.size()) break;  // stopped
     if (slot.candidate || slot.refused) {
@@ -344,26 +353,78 @@ std::optional<LoggedRecord> TuneSession::latest_default() const {
   return std::nullopt;
 }
 
-/// Both timed again and logged; false when that could not be done.
-bool TuneSession::compare_with_default(const LoggedRecord& best) {
-  const std::optional<Candidate> winner = candidate_of(best.record);
-  const std::optional<LoggedRecord> standard = latest_default();
-  if (!winner || !standard || stopped()) return false;
-  const auto [ours, theirs] = runner_->compare(*winner, *default_);
-  if (stopped()) return false;
-  const int64_t trials[] = {best.record.trial, standard->record.trial};
-  const Candidate* candidates[] = {&*winner, &*default_};
-  const Measurement* results[] = {&ours, &theirs};
-  for (int k = 0; k < 2; ++k) {
-    Measurement m = *results[k];
-    if (k == 1 && m.status != TrialStatus::ok) continue;  // it was good before: the machine's fault
+double TuneSession::finish_s() const {
+  const auto best = best_record(records_, query_);
+  if (!best || best->record.trace == default_trace_) return 0;
+  // Two kernels: first calls, verification and samples of each.
+  return 0.2 + std::max(kCompareS, 3 * 2 * best_us_ * 1e-6) + 6 * best_us_ * 1e-6;
+}
+
+double TuneSession::trial_s() const {
+  return measured_ > 0 ? measuring_us_ * 1e-6 / static_cast<double>(measured_) : 0;
+}
+
+/// The best, others that may be as good, and last the default. Nothing to compare: less than two.
+std::vector<LoggedRecord> TuneSession::contenders() const {
+  std::vector<LoggedRecord> out;
+  const auto best = best_record(records_, query_);
+  if (!best) return out;
+  std::map<std::string, const LoggedRecord*> latest;  // by trace
+  for (const LoggedRecord& r : records_) latest[r.record.trace] = &r;
+  std::vector<const LoggedRecord*> near;
+  for (const auto& [trace, r] : latest) {
+    if (trace != default_trace_ && can_be_best(r->record) &&
+        median_us(r->record) <= kNearBest * median_us(best->record))
+      near.push_back(r);
+  }
+  std::sort(near.begin(), near.end(), [](const LoggedRecord* a, const LoggedRecord* b) {
+    const double x = median_us(a->record), y = median_us(b->record);
+    return x != y ? x < y : a->record.trial < b->record.trial;
+  });
+  if (best->record.trace != default_trace_) out.push_back(*best);
+  for (const LoggedRecord* r : near) {
+    if (out.size() < kContenders && r->record.trace != best->record.trace) out.push_back(*r);
+  }
+  if (const auto standard = latest_default()) out.push_back(*standard);
+  return out;
+}
+
+/// All timed again in turns and logged; false when that could not be done.
+bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
+  std::vector<Candidate> candidates;
+  std::vector<const LoggedRecord*> records;
+  for (const LoggedRecord& r : contenders) {
+    std::optional<Candidate> c = candidate_of(r.record);
+    if (!c) continue;
+    candidates.push_back(std::move(*c));
+    records.push_back(&r);
+  }
+  if (candidates.size() < 2 || stopped()) return false;
+  const std::vector<Measurement> results = runner_->compare(candidates, kCompareS);
+  if (stopped() || results.size() < candidates.size()) return false;
+  for (size_t k = 0; k < results.size(); ++k) {
+    Measurement m = results[k];
+    const bool is_default = records[k]->record.trace == default_trace_;
+    if (is_default && m.status != TrialStatus::ok) continue;  // good before: the machine's fault
     if (m.reason.empty()) m.reason = kCompared;
-    const Candidate& c = *candidates[k];
-    Record r = new_record(c.template_name, c.point, k == 0 ? best.record.trace : default_trace_, m);
-    r.trial = trials[k];
+    const Candidate& c = candidates[k];
+    Record r = new_record(c.template_name, c.point, records[k]->record.trace, m);
+    r.trial = records[k]->record.trial;
     keep(std::move(r));
   }
   return true;
+}
+
+/// What a person should know of how it went.
+void TuneSession::remark() {
+  const RunnerNotes notes = runner_->notes();
+  report_.stage_s = notes.stage_s;
+  if (notes.disturbs()) report_.remarks.push_back(busy_text(notes));
+  if (options_.time_s > 0 && report_.trials == 0 && options_.trials > 0 && !report_.interrupted) {
+    report_.remarks.push_back(fmt::format(
+        "the {:.3g} s went into the expected outputs and the default schedule: no trial was begun",
+        options_.time_s));
+  }
 }
 
 TuneReport TuneSession::finish() {
@@ -372,12 +433,15 @@ TuneReport TuneSession::finish() {
   std::set<std::string> compared;
   std::optional<LoggedRecord> best = best_record(records_, query_);
   for (int k = 0; k < kMaxComparisons && best; ++k) {
-    if (best->record.trace == default_trace_ || !compared.insert(best->record.trace).second) break;
-    if (!compare_with_default(*best)) break;
+    if (best->record.trace == default_trace_ || compared.count(best->record.trace)) break;
+    const std::vector<LoggedRecord> all = contenders();
+    if (!compare(all)) break;
+    for (const LoggedRecord& r : all) compared.insert(r.record.trace);
     best = best_record(records_, query_);
   }
   report_.interrupted = report_.interrupted || stopped();
   report_.seconds = (now_us() - start_us_) * 1e-6;
+  remark();
   if (!best) {
     if (!report_.interrupted) throw TuneError(failure_text(), report_);
     throw TuneError(fmt::format("{}: stopped before any trial worked", task_.name), report_);

@@ -40,8 +40,10 @@ class TuneSession {
   void run(int count);
   /// Nothing is left to try, `options.trials` are made, everything fails, or stopped.
   bool finished() const;
-  /// Times the winner beside the default until the best has been timed so, and reports. A loser is
-  /// never reported as best. TuneError when nothing worked.
+  /// No trial is begun after this instant of now_us(), nor started in run().
+  void begin_until(double us) { runner_->begin_until(us); }
+  /// Times the fastest and the default in turns, until the best of all is one that was timed so,
+  /// and reports that. TuneError when nothing worked.
   TuneReport finish();
 
   const Task& task() const { return task_; }
@@ -53,6 +55,10 @@ class TuneSession {
   /// The task with the first failure and a histogram of the reasons, for a person.
   std::string failure_text() const;
   ProgressState progress() const;
+  /// Seconds that finish() takes, about, and that a trial took so far.
+  double finish_s() const;
+  double trial_s() const;
+  RunnerNotes runner_notes() const { return runner_->notes(); }
 
  private:
   /// A proposal of the search that takes a place in a batch.
@@ -82,7 +88,9 @@ class TuneSession {
   void count_status(const Record& record);
   std::optional<Candidate> candidate_of(const Record& record) const;
   std::optional<LoggedRecord> latest_default() const;
-  bool compare_with_default(const LoggedRecord& best);
+  std::vector<LoggedRecord> contenders() const;
+  bool compare(const std::vector<LoggedRecord>& contenders);
+  void remark();
 
   Task task_;
   TuneOptions options_;
@@ -106,7 +114,8 @@ class TuneSession {
   int64_t next_trial_ = 0;
   int64_t worked_ = 0;
   double best_us_ = 0;
-  double start_us_ = 0;
+  double start_us_ = 0, measuring_us_ = 0;
+  int64_t measured_ = 0;
 };
 
 }  // namespace tenon

@@ -13,8 +13,14 @@ namespace {
 
 constexpr int kGainWindow = 12;  // trials over which a task's gain is judged
 
-/// Trials compiled together: as many compilers as there are cores, twice over.
-int batch_size(const Task& task) { return std::clamp(2 * task.target.cores, 2, 16); }
+/// Trials compiled together: enough for all cores, few enough that something is seen every 2 s.
+int batch_size(const TuneSession& session) {
+  constexpr double kSeenEveryS = 2;
+  const int cores = session.task().target.cores;
+  const double trial_s = std::max(session.trial_s(), 1e-3);
+  return std::clamp(static_cast<int>(kSeenEveryS / trial_s), std::min(cores, 16),
+                    std::clamp(4 * cores, 4, 16));
+}
 
 /// GFLOP/s that this machine's multiply-adds reach with so many threads.
 double peak_gflops(int threads) {
@@ -38,17 +44,24 @@ class Deadline {
  public:
   explicit Deadline(double time_s) : time_s_(time_s) {}
   double elapsed_s() const { return (now_us() - start_us_) * 1e-6; }
-  bool passed(double kept_back_s) const {
-    return time_s_ > 0 && elapsed_s() + std::min(kept_back_s, 0.25 * time_s_) >= time_s_;
+  /// In now_us().
+  double us(double kept_back_s) const {
+    if (time_s_ <= 0) return std::numeric_limits<double>::infinity();
+    return start_us_ + 1e6 * (time_s_ - std::min(kept_back_s, 0.25 * time_s_));
   }
+  bool passed(double kept_back_s) const { return now_us() >= us(kept_back_s); }
 
  private:
   double time_s_;
   double start_us_ = now_us();
 };
 
-double comparison_s(const TuneSession& session) {
-  return 0.1 + 40e-6 * std::max(1000.0, session.best_us());
+/// Says once that the machine is busy.
+void mention_busy(const TuneSession& session, ProgressLine& line, bool& said) {
+  const RunnerNotes notes = session.runner_notes();
+  if (said || !notes.disturbs()) return;
+  said = true;
+  line.say(busy_text(notes));
 }
 
 /// Weight times what more trials of this task may win, in microseconds of the whole.
@@ -87,9 +100,12 @@ TuneReport tune_with_report(const Task& task, const TuneOptions& options) {
   auto state = [&] { return state_of(session, options, deadline.elapsed_s()); };
   session.start();
   line.show(state());
-  while (!session.finished() && !deadline.passed(comparison_s(session))) {
-    session.run(batch_size(task));
+  bool said_busy = false;
+  while (!session.finished() && !deadline.passed(session.finish_s())) {
+    session.begin_until(deadline.us(session.finish_s()));
+    session.run(batch_size(session));
     line.show(state());
+    mention_busy(session, line, said_busy);
   }
   TuneReport report = session.finish();
   line.finish(state());
@@ -109,9 +125,10 @@ std::vector<TuneReport> tune_all(const std::vector<WeightedTask>& tasks,
   for (const WeightedTask& t : tasks) {
     sessions.push_back(std::make_unique<TuneSession>(t.task, options));
     sessions.back()->start();
-    kept_back_s += comparison_s(*sessions.back());
+    kept_back_s += sessions.back()->finish_s();
     line.show(state_of(*sessions.back(), options, deadline.elapsed_s()));
   }
+  bool said_busy = false;
   while (!deadline.passed(kept_back_s)) {
     TuneSession* next = nullptr;
     double most = -1;
@@ -124,8 +141,10 @@ std::vector<TuneReport> tune_all(const std::vector<WeightedTask>& tasks,
       }
     }
     if (!next) break;
-    next->run(batch_size(next->task()));
+    next->begin_until(deadline.us(kept_back_s));
+    next->run(batch_size(*next));
     line.show(state_of(*next, options, deadline.elapsed_s()));
+    mention_busy(*next, line, said_busy);
   }
   std::vector<TuneReport> out;
   for (const auto& session : sessions) out.push_back(finished_report(*session));

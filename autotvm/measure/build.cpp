@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <tenon/ir/program_json.h>
 #include <tenon/runtime/timer.h>
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "autotvm/measure/child.h"
@@ -24,17 +25,15 @@ namespace {
 // the body.
 constexpr const char* kRefused = "compile_error";
 constexpr const char* kNoMemory = "out_of_memory";
+constexpr const char* kResident = "resident_bytes";
 
-struct Compiler {
-  size_t index = 0;
-  pid_t child = -1;
-  int socket = -1;
-  double deadline_us = 0;
-};
-
-Message compile_message(const Program& program, const CompileFn& compile) {
+Message compile_message(const std::string& program, const CompileFn& compile) {
   try {
-    return to_message(compile(program));
+    Message out = to_message(compile(program_from_json(program)));
+    nlohmann::json head = nlohmann::json::parse(out.head);
+    head[kResident] = resident_bytes();
+    out.head = head.dump();
+    return out;
   } catch (const std::bad_alloc&) {
     return {kNoMemory, "the compiler ran out of memory"};
   } catch (const std::exception& e) {
@@ -42,85 +41,134 @@ Message compile_message(const Program& program, const CompileFn& compile) {
   }
 }
 
-[[noreturn]] void be_compiler(pid_t parent, int socket, const Program& program,
-                              const CompileFn& compile, const BuildOptions& options) {
+/// Compiles what comes over the socket until its other end is closed.
+[[noreturn]] void be_compiler(pid_t parent, int socket, const CompileFn& compile,
+                              const BuildOptions& options) {
   leave_with_parent(parent);
   limit_memory(options.memory_bytes);
-  limit_cpu(options.timeout_s);
-  send_message(socket, compile_message(program, compile));
+  Message program;
+  while (receive_message(socket, program, std::numeric_limits<double>::infinity()) ==
+         Received::message) {
+    limit_cpu(options.timeout_s);
+    if (!send_message(socket, compile_message(program.body, compile))) break;
+  }
   ::_exit(0);  // no destructors, no buffers of the parent's twice
 }
 
-Compiler start(size_t index, const Program& program, const CompileFn& compile,
-               const BuildOptions& options) {
+}  // namespace
+
+CompilerPool::CompilerPool(CompileFn compile, const BuildOptions& options)
+    : compile_(std::move(compile)),
+      options_(options),
+      compilers_(static_cast<size_t>(std::max(1, options.workers))) {
+  for (Compiler& c : compilers_) start(c);
+}
+
+CompilerPool::~CompilerPool() {
+  for (Compiler& c : compilers_) end(c);
+}
+
+void CompilerPool::start(Compiler& c) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw UserError(fmt::format("cannot start a compiler: {}", std::strerror(errno)));
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child == 0) be_compiler(parent, ends[1], program, compile, options);
+  if (child == 0) {
+    ::close(ends[0]);
+    be_compiler(parent, ends[1], compile_, options_);
+  }
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);
     throw UserError(fmt::format("cannot start a compiler: {}", std::strerror(errno)));
   }
-  return {index, child, ends[0], now_us() + options.timeout_s * 1e6};
+  c = Compiler{};
+  c.child = child;
+  c.socket = ends[0];
+  ++started_;
 }
 
-Built finish(const Compiler& c, const BuildOptions& options) {
-  Message message;
-  const Received got = receive_message(c.socket, message, c.deadline_us, options.stop);
+void CompilerPool::end(Compiler& c) {
+  if (c.child < 0) return;
   ::close(c.socket);
-  if (got != Received::message) ::kill(c.child, SIGKILL);
-  const std::string end = reap(c.child);
+  ::kill(c.child, SIGKILL);
+  reap(c.child);
+  c = Compiler{};
+}
+
+void CompilerPool::send(Compiler& c, const Program& program, size_t index) {
+  if (c.child < 0) start(c);
+  c.program = index;
+  c.busy = true;
+  c.deadline_us = now_us() + options_.timeout_s * 1e6;
+  send_message(c.socket, {"", to_json(program)});  // one that is gone: receive() says how
+}
+
+/// How a compiler ended that said nothing.
+Built CompilerPool::lost(Compiler& c) {
+  ::close(c.socket);
+  const std::string how = reap(c.child);
+  c = Compiler{};
+  return {TrialStatus::compile_error, "the compiler " + how, {}};
+}
+
+Built CompilerPool::receive(Compiler& c) {
+  Message message;
+  const Received got = receive_message(c.socket, message, c.deadline_us, options_.stop);
+  c.busy = false;
+  if (got == Received::closed) return lost(c);
   if (got == Received::timeout) {
+    end(c);
     return {
-        TrialStatus::compile_timeout, fmt::format("not compiled in {} s", options.timeout_s), {}};
+        TrialStatus::compile_timeout, fmt::format("not compiled in {} s", options_.timeout_s), {}};
   }
-  if (got != Received::message) return {TrialStatus::compile_error, "the compiler " + end, {}};
+  if (got == Received::stopped) return {};  // dropped by who asked
   if (message.head == kRefused) return {TrialStatus::compile_error, message.body, {}};
   if (message.head == kNoMemory) return {TrialStatus::out_of_memory, message.body, {}};
-  return {TrialStatus::ok, "", kernel_from_message(message)};
+  Built built{TrialStatus::ok, "", kernel_from_message(message)};
+  const int64_t resident = nlohmann::json::parse(message.head).value(kResident, int64_t{0});
+  if (c.first_bytes == 0) c.first_bytes = resident;
+  if (resident > c.first_bytes + options_.growth_bytes) end(c);
+  return built;
 }
 
 /// Waits until one of them has something to say, or its time is up, or a stop may have come.
-void wait_any(const std::vector<Compiler>& running) {
+void CompilerPool::wait_any() const {
   std::vector<pollfd> entries;
   double wait_us = 50000;
-  for (const Compiler& c : running) {
+  for (const Compiler& c : compilers_) {
+    if (!c.busy) continue;
     entries.push_back({c.socket, POLLIN, 0});
     wait_us = std::min(wait_us, std::max(0.0, c.deadline_us - now_us()));
   }
   ::poll(entries.data(), entries.size(), static_cast<int>(wait_us / 1000) + 1);
 }
 
-bool is_due(const Compiler& c) {
-  pollfd entry{c.socket, POLLIN, 0};
-  return ::poll(&entry, 1, 0) != 0 || now_us() >= c.deadline_us;
-}
-
-}  // namespace
-
-std::vector<Built> build_all(const std::vector<const Program*>& programs, const CompileFn& compile,
-                             const BuildOptions& options) {
-  auto stopped = [&] { return options.stop && options.stop->load(); };
+std::vector<Built> CompilerPool::build(const std::vector<const Program*>& programs,
+                                       double until_us) {
   std::vector<std::optional<Built>> results(programs.size());
-  std::vector<Compiler> running;
-  size_t next = 0;
-  while (!running.empty() || (next < programs.size() && !stopped())) {
-    while (!stopped() && next < programs.size() &&
-           static_cast<int>(running.size()) < std::max(1, options.workers)) {
-      running.push_back(start(next, *programs[next], compile, options));
+  size_t next = 0, open = 0;
+  auto begins = [&] { return next < programs.size() && !stopped() && now_us() < until_us; };
+  while (!stopped() && (open > 0 || begins())) {
+    for (Compiler& c : compilers_) {
+      if (c.busy || !begins()) continue;
+      send(c, *programs[next], next);
       ++next;
+      ++open;
     }
-    if (!stopped()) wait_any(running);
-    for (size_t r = running.size(); r-- > 0;) {
-      if (!stopped() && !is_due(running[r])) continue;
-      Built built = finish(running[r], options);
-      if (!stopped()) results[running[r].index] = std::move(built);
-      running.erase(running.begin() + static_cast<std::ptrdiff_t>(r));
+    wait_any();
+    for (Compiler& c : compilers_) {
+      pollfd entry{c.socket, POLLIN, 0};
+      if (!c.busy || (::poll(&entry, 1, 0) == 0 && now_us() < c.deadline_us)) continue;
+      const size_t index = c.program;
+      Built built = receive(c);
+      if (!stopped()) results[index] = std::move(built);
+      --open;
     }
   }
+  for (Compiler& c : compilers_)
+    if (c.busy) end(c);  // stopped
   std::vector<Built> out;
   for (std::optional<Built>& built : results) {
     if (!built) break;

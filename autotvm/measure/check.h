@@ -27,6 +27,9 @@ std::vector<Parameter> constant_parameters(const Program& program);
 /// Its extents. InternalError for a symbolic one.
 Shape constant_shape(const Parameter& parameter);
 
+/// Byte offset of each parameter in a memory that holds them all, and the total at the end.
+std::vector<int64_t> argument_offsets(const std::vector<Parameter>& parameters);
+
 /// Executed statements of the unscheduled program: points of all stages, reductions included.
 double points_of(const Program& program);
 
@@ -39,9 +42,16 @@ double points_of(const Program& program);
 /// for a handful of roundings and the stated error of the polynomials for exp and its like.
 double tolerance_factor(const Program& unscheduled);
 
-/// Integers and booleans must be equal; floats as tolerance_factor() says; NaN and infinities must
-/// stand where they are expected.
+/// Root of the mean square of the finite elements; 0 for integers and booleans.
+double output_rms(const Array& expected);
+
+/// Integers and booleans must be equal; floats as tolerance_factor() says, with rms from
+/// output_rms(expected); NaN and infinities must stand where they are expected.
 Comparison compare_output(const std::string& name, const Array& expected, const Array& actual,
-                          double factor);
+                          double factor, double rms);
+inline Comparison compare_output(const std::string& name, const Array& expected,
+                                 const Array& actual, double factor) {
+  return compare_output(name, expected, actual, factor, output_rms(expected));
+}
 
 }  // namespace tenon

@@ -5,13 +5,18 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <tenon/support/text.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <optional>
+#include <vector>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -39,6 +44,24 @@ void lower_limit(__rlimit_resource resource, double value) {
   ::setrlimit(resource, &limit);
 }
 
+/// By /proc: the fourth word of stat is the parent, behind a name that may hold anything.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> out;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", problem)) {
+    const std::optional<int64_t> pid = parse_int(entry.path().filename().string());
+    if (!pid) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const size_t name_end = line.rfind(") ");
+    if (name_end == std::string::npos || name_end + 4 > line.size()) continue;
+    if (std::strtol(line.c_str() + name_end + 4, nullptr, 10) == parent)
+      out.push_back(static_cast<pid_t>(*pid));
+  }
+  return out;
+}
+
 }  // namespace
 
 void leave_with_parent(pid_t parent) {
@@ -62,6 +85,29 @@ void limit_cpu(double more_s) {
   ::getrusage(RUSAGE_SELF, &used);
   lower_limit(RLIMIT_CPU, std::ceil(static_cast<double>(used.ru_utime.tv_sec) +
                                     static_cast<double>(used.ru_stime.tv_sec) + more_s + 2));
+}
+
+void limit_files() {
+  for (__rlimit_resource resource : {RLIMIT_CORE, RLIMIT_FSIZE}) lower_limit(resource, 0);
+}
+
+int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  statm >> size >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+void end_descendants() {
+  constexpr int kRounds = 5000;
+  // Killing a process leaves its children to the subreaper: again until there are none.
+  for (int round = 0; round < kRounds; ++round) {
+    const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
+    if (ended < 0 && errno != EINTR) return;
+    if (ended != 0) continue;
+    for (pid_t child : children_of(::getpid())) ::kill(child, SIGKILL);
+    ::usleep(200);
+  }
 }
 
 std::string reap(pid_t child, double patience_s) {

@@ -18,6 +18,15 @@ void limit_memory(int64_t more_bytes);
 /// longer watches it.
 void limit_cpu(double more_s);
 
+/// No core files, and no files written at all.
+void limit_files();
+
+/// Resident memory of this process.
+int64_t resident_bytes();
+
+/// Ends every process that this one has left, also those that others left to it (a subreaper).
+void end_descendants();
+
 /// Waits for the child and says how it ended: "crashed (SIGSEGV, ...)" or "exited with 3". One that
 /// has not ended after `patience_s` is killed.
 std::string reap(pid_t child, double patience_s = 5);

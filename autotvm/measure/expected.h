@@ -1,39 +1,30 @@
 #pragma once
 #include "autotvm/measure/build.h"
 #include "autotvm/measure/runner_process.h"
+#include "autotvm/measure/shared_memory.h"
 
 namespace tenon {
 
-/// Memory that child processes share by its descriptor.
-class SharedMemory {
- public:
-  /// UserError when there is none left.
-  explicit SharedMemory(int64_t bytes);
-  ~SharedMemory();
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-
-  int fd() const { return fd_; }
-  void* data() const { return data_; }
-
- private:
-  int fd_ = -1;
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
-};
-
 struct ExpectedOptions {
   std::string runner_program;
-  double compile_timeout_s = 60, timeout_s = 600;
+  double timeout_s = 600;     ///< for one call of the kernel
   double oracle_limit = 1e6;  ///< most statements that the interpreter runs
+  uint64_t seed = 0;          ///< of the inputs and of the elements that are looked at
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// Runs the task's unscheduled kernel once in a tenon-runner of its own, into `memory` (laid out by
-/// expected_offsets). Where the task is small the interpreter computes the same again, which shares
-/// no code with lowering and code generation. False when stopped. InternalError when the kernel
-/// does not compile or run, or the two disagree.
+/// Writes the inputs into `memory`, laid out by argument_offsets().
+void write_inputs(const Task& task, const RunnerSetup& setup, uint64_t seed, SharedMemory& memory);
+
+/// Computes what is right into `memory`, once, in a tenon-runner of its own: by the unscheduled
+/// kernel where that is quick, else by the generic schedule's, which no template has a part in.
+/// The interpreter, which shares no code with lowering and code generation, must agree: on all
+/// elements where the task is small, else on the corners, edges and random elements that
+/// `oracle_limit` statements allow. Where it can evaluate none of an output (each takes more, or
+/// scatters), the unscheduled kernel computes them, however long that takes.
+/// False when stopped. UserError when the time is over; InternalError when the kernel does not
+/// compile or run, or the interpreter disagrees.
 bool compute_expected(const Task& task, const RunnerSetup& setup, const SharedMemory& memory,
-                      const CompileFn& compile, const ExpectedOptions& options);
+                      CompilerPool& compilers, const ExpectedOptions& options);
 
 }  // namespace tenon

@@ -149,6 +149,40 @@ Received receive_message(int socket, Message& out, double deadline_us,
   return receive_all(socket, out.body.data(), sizes[1], deadline_us, stop);
 }
 
+bool send_descriptor(int socket, int fd) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+int receive_descriptor(int socket) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
+  const cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (!head || head->cmsg_type != SCM_RIGHTS) return -1;
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
+  return fd;
+}
+
 Message to_message(const KernelObject& object) {
   Message message;
   message.head = describe(object, message.body).dump();

@@ -24,6 +24,12 @@ enum class Received { message, closed, timeout, stopped };
 Received receive_message(int socket, Message& out, double deadline_us,
                          const std::atomic<bool>* stop = nullptr);
 
+/// Hands an open descriptor to the process at the other end, which must expect it. False when it is
+/// gone.
+bool send_descriptor(int socket, int fd);
+/// The descriptor, close-on-exec; -1 when none comes.
+int receive_descriptor(int socket);
+
 /// A kernel as a message: its description in the head, the object file in the body.
 Message to_message(const KernelObject& object);
 /// InternalError when it is none.

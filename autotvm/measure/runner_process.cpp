@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr double kSetupTimeoutS = 120;  // fills the inputs, which may be gigabytes
-constexpr int kSocketFd = 3, kExpectedFd = 4;
+constexpr double kEndTimeoutS = 30;     // ends a worker with all memory it took
+constexpr int kSocketFd = 3, kSharedFd = 4;
 
 Message request(const Json& head, std::string body = {}) { return {head.dump(), std::move(body)}; }
 
@@ -32,14 +33,11 @@ Json setup_json(const RunnerSetup& setup) {
   Json j = Json::parse(to_message(description).head);
   j["do"] = "setup";
   j["dims"] = setup.dims;
-  j["seed"] = setup.seed;
   j["threads"] = setup.threads;
   j["tolerance"] = setup.tolerance;
   j["memory_bytes"] = setup.memory_bytes;
+  j["cold"] = setup.cold;
   j["expected"] = setup.writes_expected ? "write" : "read";
-  j["input_ranges"] = Json::object();
-  for (const auto& [name, range] : setup.input_ranges)
-    j["input_ranges"][name] = {range.first, range.second};
   return j;
 }
 
@@ -55,6 +53,10 @@ RunnerReply parse_reply(const Message& message) {
                                                    : j["check_error"].get<double>();
   }
   if (j.contains("samples")) reply.samples_us = j["samples"];
+  if (j.contains("cpu")) {
+    const std::vector<double> cpu = j["cpu"];
+    reply.cpu = {cpu.at(0), cpu.at(1), cpu.at(2)};
+  }
   reply.rss_bytes = j.value("rss_bytes", int64_t{0});
   reply.alive = !j.value("dying", false);
   return reply;
@@ -62,7 +64,7 @@ RunnerReply parse_reply(const Message& message) {
 
 /// The child gets the two descriptors as 3 and 4, /dev/null for input and output, its own process
 /// group (Ctrl-C at the terminal is for the tuner), and no blocked signals.
-pid_t spawn(const std::string& program, int socket, int expected) {
+pid_t spawn(const std::string& program, int socket, int shared) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
@@ -70,7 +72,7 @@ pid_t spawn(const std::string& program, int socket, int expected) {
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&files, socket, kSocketFd);
-  posix_spawn_file_actions_adddup2(&files, expected, kExpectedFd);
+  posix_spawn_file_actions_adddup2(&files, shared, kSharedFd);
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -99,82 +101,120 @@ int moved_up(int fd) {
 
 }  // namespace
 
-std::vector<int64_t> expected_offsets(const std::vector<Parameter>& parameters) {
-  constexpr int64_t kLine = 64;
-  std::vector<int64_t> out = {0};
-  for (const Parameter& p : parameters) {
-    if (!p.is_output) continue;
-    const int64_t bytes = element_count(constant_shape(p)) * byte_size(p.dtype);
-    out.push_back(out.back() + (bytes + kLine - 1) / kLine * kLine);
-  }
-  return out;
-}
-
 RunnerProcess::RunnerProcess(const std::string& program, const RunnerSetup& setup,
                              const std::atomic<bool>* stop)
-    : stop_(stop) {
+    : program_(program), setup_(setup), stop_(stop) {
+  start_runner();
+}
+
+RunnerProcess::~RunnerProcess() { end_runner(); }
+
+void RunnerProcess::start_runner() {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw UserError(fmt::format("cannot start {}: {}", program, std::strerror(errno)));
-  socket_ = ends[0];
+    throw UserError(fmt::format("cannot start {}: {}", program_, std::strerror(errno)));
+  runner_socket_ = ends[0];
   const int theirs = moved_up(ends[1]);
-  const int expected = ::fcntl(setup.expected_fd, F_DUPFD_CLOEXEC, 10);
+  const int shared = ::fcntl(setup_.shared_fd, F_DUPFD_CLOEXEC, 10);
   try {
-    child_ = spawn(program, theirs, expected);
+    child_ = spawn(program_, theirs, shared);
   } catch (...) {
-    for (int fd : {theirs, expected, socket_}) ::close(fd);
+    for (int fd : {theirs, shared, runner_socket_}) ::close(fd);
+    runner_socket_ = -1;
     throw;
   }
   ::close(theirs);
-  ::close(expected);
-  const RunnerReply reply = ask(request(setup_json(setup)), kSetupTimeoutS);
+  ::close(shared);
+  const RunnerReply reply = ask_runner(request(setup_json(setup_)), kSetupTimeoutS);
   if (reply.stopped || reply.status == TrialStatus::ok) return;
-  end();
-  ::close(socket_);
-  throw UserError(fmt::format("{} cannot be set up: {}", program, reply.reason));
+  end_runner();
+  throw UserError(fmt::format("{} cannot be set up: {}", program_, reply.reason));
 }
 
-RunnerProcess::~RunnerProcess() {
-  end();
-  ::close(socket_);
-}
-
-std::string RunnerProcess::end() {
-  if (child_ < 0) return "has ended";
+void RunnerProcess::end_runner() {
+  if (worker_socket_ >= 0) end_worker(true);
+  if (runner_socket_ >= 0) ::close(runner_socket_);
+  runner_socket_ = -1;
+  if (child_ < 0) return;
   ::kill(child_, SIGKILL);
-  const std::string how = reap(child_);
+  reap(child_);
   child_ = -1;
-  return how;
+}
+
+void RunnerProcess::start_worker() {
+  if (child_ < 0) start_runner();
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw UserError(fmt::format("cannot start a worker: {}", std::strerror(errno)));
+  worker_socket_ = ends[0];
+  const bool sent = send_message(runner_socket_, request({{"do", "start"}})) &&
+                    send_descriptor(runner_socket_, ends[1]);
+  ::close(ends[1]);
+  Message answer;
+  const double until = now_us() + kSetupTimeoutS * 1e6;
+  if (sent && receive_message(runner_socket_, answer, until) == Received::message) return;
+  end_runner();  // somebody ended it: the next request starts another
+}
+
+/// How the worker ended; with `kill` it is made to.
+std::string RunnerProcess::end_worker(bool kill) {
+  ::close(worker_socket_);
+  worker_socket_ = -1;
+  Message answer;
+  const double until = now_us() + kEndTimeoutS * 1e6;
+  if (send_message(runner_socket_, request({{"do", "end"}, {"kill", kill}})) &&
+      receive_message(runner_socket_, answer, until) == Received::message)
+    return parse_reply(answer).reason;
+  end_runner();
+  return "was lost with tenon-runner, which has ended";
+}
+
+void RunnerProcess::renew() {
+  if (worker_socket_ >= 0) end_worker(true);
+}
+
+RunnerReply RunnerProcess::ask_runner(const Message& message, double timeout_s) {
+  RunnerReply reply;
+  Message answer;
+  Received got = Received::closed;
+  if (send_message(runner_socket_, message))
+    got = receive_message(runner_socket_, answer, now_us() + timeout_s * 1e6, stop_);
+  if (got == Received::message) return parse_reply(answer);
+  reply.stopped = got == Received::stopped;
+  reply.status = TrialStatus::run_error;
+  reply.reason = got == Received::timeout ? "it does not answer" : "it has ended";
+  end_runner();
+  return reply;
 }
 
 RunnerReply RunnerProcess::ask(const Message& message, double timeout_s) {
   RunnerReply reply;
   reply.alive = false;
+  if (worker_socket_ < 0) start_worker();
   Message answer;
   Received got = Received::closed;
-  if (child_ >= 0 && send_message(socket_, message))
-    got = receive_message(socket_, answer, now_us() + timeout_s * 1e6, stop_);
+  if (worker_socket_ >= 0 && send_message(worker_socket_, message))
+    got = receive_message(worker_socket_, answer, now_us() + timeout_s * 1e6, stop_);
   switch (got) {
     case Received::message:
       reply = parse_reply(answer);
-      if (!reply.alive) end();
+      if (!reply.alive) end_worker(true);
       return reply;
     case Received::stopped:
       reply.stopped = true;
-      end();
+      if (worker_socket_ >= 0) end_worker(true);
       return reply;
     case Received::timeout:
       reply.status = TrialStatus::run_timeout;
       reply.reason = fmt::format("did not finish in {:.3g} s", timeout_s);
-      end();
+      end_worker(true);
       return reply;
     case Received::closed:
       break;
   }
-  // Dead by itself: not killed by end(), whose signal comes too late for a process that has closed.
+  // Dead by itself: not killed, for the signal would come too late for one that has closed.
   reply.status = TrialStatus::run_error;
-  reply.reason = child_ < 0 ? "the runner has ended" : "the kernel " + reap(child_);
-  child_ = -1;
+  reply.reason = worker_socket_ < 0 ? "the runner has ended" : "the kernel " + end_worker(false);
   return reply;
 }
 
@@ -202,16 +242,18 @@ RunnerReply RunnerProcess::verify(int slot, double timeout_s) {
 }
 
 RunnerReply RunnerProcess::time(const std::vector<int>& slots, double sample_us, int samples,
-                                double timeout_s) {
+                                double timeout_s, double behind) {
   return ask(request({{"do", "time"},
                       {"slots", slots},
                       {"sample_us", sample_us},
                       {"samples", samples},
+                      {"behind", behind},
                       {"limit_s", timeout_s}}),
              timeout_s);
 }
 
 RunnerReply RunnerProcess::unload(int slot) {
+  if (worker_socket_ < 0) return {};  // it is gone with its worker
   return ask(request({{"do", "unload"}, {"slot", slot}}), kSetupTimeoutS);
 }
 

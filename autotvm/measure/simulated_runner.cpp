@@ -20,8 +20,8 @@ class SimulatedRunner : public Runner {
     return out;
   }
 
-  std::pair<Measurement, Measurement> compare(const Candidate& a, const Candidate& b) override {
-    return {answer(a), answer(b)};
+  std::vector<Measurement> compare(const std::vector<Candidate>& candidates, double) override {
+    return measure(candidates);
   }
 
  private:

@@ -19,6 +19,7 @@ struct TuneCommand : CommandOptions {
   int64_t trials = -1;
   uint64_t seed = 0;
   std::string search = "guided", space = "both";
+  bool cold = false;
 };
 
 TuneOptions tune_options(const TuneCommand& command) {
@@ -31,6 +32,7 @@ TuneOptions tune_options(const TuneCommand& command) {
   out.threads = command.parsed_threads();
   out.search = command.search;
   out.space = parse_space_kind(command.space);
+  out.cold = command.cold;
   out.quiet = command.quiet;
   out.stop = &interrupted();
   if (command.json) {
@@ -56,6 +58,7 @@ void print_counts(const TuneReport& report) {
   for (const auto& [reason, count] : report.reasons) fmt::print("    {:5} x {}\n", count, reason);
   if (!report.dropped.empty()) fmt::print("  dropped before any trial:\n");
   for (const auto& [reason, count] : report.dropped) fmt::print("    {:5} x {}\n", count, reason);
+  for (const std::string& remark : report.remarks) fmt::print("  {}\n", remark);
 }
 
 void print_report(const std::string& title, const TuneReport& report) {
@@ -124,6 +127,7 @@ void add_tune(CLI::App& app) {
   verb->add_option("--space", command->space,
                    "both, templates (written by hand) or sketches (by rules, for any formula)")
       ->capture_default_str();
+  verb->add_flag("--cold", command->cold, "time kernels with their arguments out of the caches");
   add_common(*verb, *command);
   verb->callback([command] {
     catch_interrupts();

@@ -34,6 +34,9 @@ struct TuneOptions {
   std::string search = "guided";
   SpaceKind space = SpaceKind::both;
   double trial_timeout_s = 10;  ///< for one call of a candidate
+  /// Kernels are timed with their arguments out of the caches. Records of the two ways are never
+  /// compared.
+  bool cold = false;
   /// No progress on stderr. On a terminal it is one line that changes; else a line every few
   /// seconds.
   bool quiet = false;
@@ -46,7 +49,7 @@ struct TuneOptions {
 /// What a tuning session did.
 struct TuneReport {
   LoggedRecord best;      ///< never slower than the default beyond noise
-  LoggedRecord baseline;  ///< the default schedule as measured last
+  LoggedRecord baseline;  ///< the default schedule, timed in turns with the best
   int64_t trials = 0;     ///< made in this session
   int64_t resumed = 0;    ///< found in the log
   double seconds = 0;
@@ -58,6 +61,8 @@ struct TuneReport {
   /// Why points were dropped before any trial, by their forecast -> how many.
   std::map<std::string, int64_t> dropped;
   std::vector<std::string> warnings;  ///< of the log that was resumed: what of it is not used, why
+  std::vector<std::string> remarks;         ///< for a person: a busy machine, too little time
+  std::map<std::string, double> stage_s;    ///< where the time went: "compile" -> 3.2, ...
   /// One for each wrong answer and each bug of ours: `tenon replay FILE` reproduces it.
   std::vector<std::string> failure_files;
 };

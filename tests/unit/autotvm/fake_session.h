@@ -26,13 +26,13 @@ struct FakeRunner : Runner {
     }
     return out;
   }
-  std::pair<Measurement, Measurement> compare(const Candidate& a, const Candidate& b) override {
-    auto again = [&](const Candidate& c) {
-      Measurement m = answer(c);
-      if (compared_us) m.samples_us = {compared_us(c)};
-      return m;
-    };
-    return {again(a), again(b)};
+  std::vector<Measurement> compare(const std::vector<Candidate>& candidates, double) override {
+    std::vector<Measurement> out;
+    for (const Candidate& c : candidates) {
+      out.push_back(answer(c));
+      if (compared_us) out.back().samples_us = {compared_us(c)};
+    }
+    return out;
   }
 };
 

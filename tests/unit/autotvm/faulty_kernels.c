@@ -1,8 +1,11 @@
 /* C[i] = sum over k of A[i,k], for 37 x 130 floats: once right, then in the ways a kernel can fail.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <tenon/runtime/kernel_abi.h>
+#include <unistd.h>
 
 enum { ROWS = 37, COLUMNS = 130 };
 
@@ -105,4 +108,54 @@ KERNEL(hungry) {
     if (!more) return 12;
     memset(more, 1, 64 << 20);
   }
+}
+
+/* Right, and leaves a process behind that keeps a core busy. */
+KERNEL(forks) {
+  IGNORE_THE_REST;
+  sum_rows(args[0], args[1], ROWS);
+  if (fork() == 0)
+    for (;;) __asm__ volatile("" ::: "memory");
+  return 0;
+}
+
+/* The same, from a grandchild in a session of its own, which nobody waits for. */
+KERNEL(daemonizes) {
+  IGNORE_THE_REST;
+  sum_rows(args[0], args[1], ROWS);
+  if (fork() == 0) {
+    setsid();
+    if (fork() == 0)
+      for (;;) __asm__ volatile("" ::: "memory");
+    _exit(0);
+  }
+  return 0;
+}
+
+/* Two processes come back where one went in. */
+KERNEL(doubles) {
+  IGNORE_THE_REST;
+  sum_rows(args[0], args[1], ROWS);
+  fork();
+  return 0;
+}
+
+/* Right, and keeps 12 MB that it never gives back. */
+KERNEL(leaks) {
+  IGNORE_THE_REST;
+  static int calls;
+  sum_rows(args[0], args[1], ROWS);
+  if (calls++ == 0) {
+    void* kept = mmap(0, 12 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (kept != MAP_FAILED) memset(kept, 1, 12 << 20);
+  }
+  return 0;
+}
+
+/* Ends the process that measures it, without a word. */
+KERNEL(kills) {
+  IGNORE_THE_REST;
+  (void)args;
+  kill(getpid(), SIGKILL);
+  return 0;
 }

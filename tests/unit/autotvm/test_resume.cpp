@@ -69,8 +69,8 @@ struct SlowRunner : Runner {
     ::usleep(2000);
     return inner->measure(candidates);
   }
-  std::pair<Measurement, Measurement> compare(const Candidate& a, const Candidate& b) override {
-    return inner->compare(a, b);
+  std::vector<Measurement> compare(const std::vector<Candidate>& candidates, double until) override {
+    return inner->compare(candidates, until);
   }
 };
 

@@ -1,9 +1,17 @@
+#include <signal.h>
+#include <tenon/support/text.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
+#include "autotvm/measure/runner_process.h"
 #include "row_sums.h"
 
 using namespace tenon;
+namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -13,6 +21,29 @@ std::vector<Measurement> measure(const std::vector<std::string>& names,
   std::vector<Candidate> candidates;
   for (const std::string& name : names) candidates.push_back(named_candidate(name));
   return local_runner_with(row_sums(), options, compile_row_sums)->measure(candidates);
+}
+
+struct Scratch {
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "tenon-test-XXXXXX").string();
+    folder = ::mkdtemp(name.data());
+  }
+  ~Scratch() { fs::remove_all(folder); }
+  std::string folder;
+};
+
+/// How many processes have that name; each is sent `signal` (0: none).
+int processes_called(const std::string& name, int signal = 0) {
+  int count = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::optional<int64_t> pid = parse_int(entry.path().filename().string());
+    std::string called;
+    std::getline(std::ifstream(entry.path() / "comm") >> std::ws, called);
+    if (!pid || called != name) continue;
+    ++count;
+    if (signal != 0) ::kill(static_cast<pid_t>(*pid), signal);
+  }
+  return count;
 }
 
 struct Fault {
@@ -47,6 +78,10 @@ TEST_CASE("faulty kernels") {
       {"writes_input", TrialStatus::run_error, CheckResult::not_run, "inside A"},
       {"aborts", TrialStatus::run_error, CheckResult::not_run, "crashed (SIGABRT"},
       {"returns_status", TrialStatus::run_error, CheckResult::not_run, "returned status 3"},
+      {"kills", TrialStatus::run_error, CheckResult::not_run, "crashed (SIGKILL"},
+      {"forks", TrialStatus::run_error, CheckResult::not_run, "started a process"},
+      {"daemonizes", TrialStatus::run_error, CheckResult::not_run, "started a process"},
+      {"doubles", TrialStatus::run_error, CheckResult::not_run, "started a process"},
       {"huge_workspace", TrialStatus::out_of_memory, CheckResult::not_run, "workspace"},
       {"compiler_refuses", TrialStatus::compile_error, CheckResult::not_run, "register tile"},
       {"compiler_crashes", TrialStatus::compile_error, CheckResult::not_run,
@@ -73,11 +108,66 @@ TEST_CASE("faulty kernels") {
 }
 
 TEST_CASE("a kernel that hangs is ended") {
-  const std::vector<Measurement> results = measure({"right", "hang", "right"});
-  REQUIRE(results.size() == 3);
-  CHECK(results[1].status == TrialStatus::run_timeout);
-  CHECK_THAT(results[1].reason, Contains("did not finish"));
-  CHECK(results[2].status == TrialStatus::ok);
+  SECTION("at the time that a call may take") {
+    RunnerOptions options = quick_options();
+    options.timeout_s = 0.5;
+    const std::vector<Measurement> results = measure({"hang", "right"}, options);
+    REQUIRE(results.size() == 2);
+    CHECK(results[0].status == TrialStatus::run_timeout);
+    CHECK_THAT(results[0].reason, Contains("did not finish"));
+    CHECK(results[1].status == TrialStatus::ok);
+  }
+  SECTION("long before, where another is known to be fast") {
+    const std::vector<Measurement> results = measure({"right", "hang", "right"});
+    REQUIRE(results.size() == 3);
+    CHECK(results[1].status == TrialStatus::outpaced);
+    CHECK_THAT(results[1].reason, Contains("not finished after"));
+    CHECK(results[2].status == TrialStatus::ok);
+  }
+}
+
+// Whatever a kernel starts ends with it, wherever it hides.
+TEST_CASE("no process of a kernel is left") {
+  Scratch scratch;
+  const std::string own_name = "tr" + std::to_string(::getpid());  // of these processes alone
+  RunnerOptions options = quick_options();
+  options.program = scratch.folder + "/" + own_name;
+  fs::create_symlink(find_runner_program(), options.program);
+  const auto runner = local_runner_with(row_sums(), options, compile_row_sums);
+  for (const char* name : {"forks", "daemonizes", "doubles"}) {
+    INFO(name);
+    runner->measure({named_candidate(name)});
+    CHECK(processes_called(own_name) == 1);  // the runner, without a worker
+  }
+  runner->measure({named_candidate("right")});
+  CHECK(processes_called(own_name) == 2);
+}
+
+TEST_CASE("a runner that was killed is replaced") {
+  Scratch scratch;
+  const std::string own_name = "tk" + std::to_string(::getpid());
+  RunnerOptions options = quick_options();
+  options.program = scratch.folder + "/" + own_name;
+  fs::create_symlink(find_runner_program(), options.program);
+  const auto runner = local_runner_with(row_sums(), options, compile_row_sums);
+  CHECK(runner->measure({named_candidate("right")}).at(0).status == TrialStatus::ok);
+  CHECK(processes_called(own_name, SIGKILL) == 2);
+  // What was loaded is lost, and at most the trial at hand.
+  const std::vector<Measurement> after =
+      runner->measure({named_candidate("right"), named_candidate("right")});
+  REQUIRE(after.size() == 2);
+  CHECK(after[1].status == TrialStatus::ok);
+}
+
+TEST_CASE("a worker that grew is replaced, and measuring goes on") {
+  RunnerOptions options = quick_options();
+  options.outpaced = 1e6;
+  options.growth_bytes = 8 << 20;
+  const std::vector<std::string> names(40, "leaks");  // 480 MB in one worker, 256 are allowed
+  for (const Measurement& m : measure(names, options)) {
+    CHECK(m.reason == "");
+    CHECK(m.status == TrialStatus::ok);
+  }
 }
 
 TEST_CASE("a compiler that hangs is ended") {
@@ -109,13 +199,19 @@ TEST_CASE("a candidate far behind the best is outpaced and never verified") {
 
 TEST_CASE("two candidates are compared in alternation") {
   const auto runner = local_runner_with(row_sums(), quick_options(), compile_row_sums);
-  const auto [fast, slow] = runner->compare(named_candidate("right"), named_candidate("slow"));
+  const std::vector<Measurement> both =
+      runner->compare({named_candidate("right"), named_candidate("slow")}, 0.1);
+  REQUIRE(both.size() == 2);
+  const Measurement &fast = both[0], &slow = both[1];
   REQUIRE(fast.status == TrialStatus::ok);
   REQUIRE(slow.status == TrialStatus::ok);
   CHECK(fast.samples_us.size() == slow.samples_us.size());
   CHECK(slow.samples_us.front() > 5 * fast.samples_us.front());
   SECTION("unless one is wrong") {
-    const auto [right, wrong] = runner->compare(named_candidate("right"), named_candidate("wrong"));
+    const std::vector<Measurement> again =
+        runner->compare({named_candidate("right"), named_candidate("wrong")}, 0.1);
+    REQUIRE(again.size() == 2);
+    const Measurement &right = again[0], &wrong = again[1];
     CHECK(wrong.status == TrialStatus::wrong_answer);
     CHECK(wrong.samples_us.empty());
     CHECK(right.status == TrialStatus::ok);
