@@ -18,7 +18,7 @@ void limit_memory(int64_t more_bytes);
 /// longer watches it.
 void limit_cpu(double more_s);
 
-/// No core files, and no files written at all.
+/// No core files, and no large files.
 void limit_files();
 
 /// Resident memory of this process.

@@ -1,0 +1,61 @@
+#include <tenon/support/error.h>
+
+#include <catch2/catch.hpp>
+
+#include "autotvm/measure/build.h"
+#include "row_sums.h"
+
+using namespace tenon;
+
+namespace {
+
+std::vector<Built> build(CompilerPool& pool, const std::vector<std::string>& names) {
+  std::vector<Candidate> candidates;
+  std::vector<const Program*> programs;
+  for (const std::string& name : names) candidates.push_back(named_candidate(name));
+  for (const Candidate& c : candidates) programs.push_back(&c.program);
+  return pool.build(programs);
+}
+
+}  // namespace
+
+TEST_CASE("compilers are kept from batch to batch, and results come in order") {
+  BuildOptions options;
+  options.workers = 2;
+  CompilerPool pool(compile_row_sums, options);
+  for (int batch = 0; batch < 3; ++batch) {
+    const std::vector<Built> built =
+        build(pool, {"right", "compiler_refuses", "slow", "wrong", "right"});
+    REQUIRE(built.size() == 5);
+    CHECK(built[0].object.symbol == "right");
+    CHECK(built[1].status == TrialStatus::compile_error);
+    CHECK(built[2].object.symbol == "slow");
+    CHECK(built[3].object.symbol == "wrong");
+    CHECK(built[4].object.bytes == built[0].object.bytes);
+  }
+  CHECK(pool.started() == 2);
+}
+
+TEST_CASE("a compiler that crashed is replaced, one that grew too") {
+  BuildOptions options;
+  SECTION("crashed") {
+    CompilerPool pool(compile_row_sums, options);
+    const std::vector<Built> built = build(pool, {"compiler_crashes", "right"});
+    REQUIRE(built.size() == 2);
+    CHECK(built[0].status == TrialStatus::compile_error);
+    CHECK(built[1].status == TrialStatus::ok);
+    CHECK(pool.started() == 2);
+  }
+  SECTION("grew") {
+    options.growth_bytes = 8 << 20;
+    CompilerPool pool(
+        [kept = std::make_shared<std::vector<std::string>>()](const Program& program) {
+          kept->emplace_back(size_t{5} << 20, 'x');
+          return compile_row_sums(program);
+        },
+        options);
+    for (const Built& b : build(pool, std::vector<std::string>(7, "right")))
+      CHECK(b.status == TrialStatus::ok);
+    CHECK(pool.started() == 3);  // three programs each: 0, 5 and 10 MB
+  }
+}
