@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kHopelessTrials = 16;  // none of so many worked: more would not either
 constexpr int kMaxDuplicates = 2000;     // proposals that repeat a known trace, in a row
-constexpr int kMaxComparisons = 3;       // rounds at the end, should a new best turn up
+constexpr int kMaxComparisons = 2;       // rounds at the end, should other contenders turn up
 constexpr size_t kContenders = 3;        // that are timed beside the default in such a round
 constexpr double kNearBest = 1.03;       // who else may be the best
 constexpr double kCompareS = 1;          // seconds of timing in such a round, unless calls are long
@@ -74,13 +74,19 @@ bool is_failure(const Record& r) {
   return r.status != TrialStatus::ok && r.status != TrialStatus::outpaced;
 }
 
+RecordQuery query_of(const Task& task, const TuneOptions& options) {
+  RecordQuery out = record_query(task, options.threads);
+  out.cold = options.cold;
+  return out;
+}
+
 }  // namespace
 
 TuneSession::TuneSession(const Task& task, const TuneOptions& options,
                          std::unique_ptr<Runner> runner)
     : task_(task),
       options_(completed(options, task)),
-      query_(record_query(task_, options_.threads)),
+      query_(query_of(task_, options_)),
       space_(task_, options_.space),
       forecast_(space_, task_, options_.threads),
       search_(make_search(options_.search, space_.spaces(), options_.seed, forecast_)),
@@ -108,7 +114,10 @@ TuneSession::TuneSession(const Task& task, const TuneOptions& options,
 void TuneSession::learn(const SpacePoint& at, const std::string& trace, std::optional<double> us) {
   if (!trace.empty()) known_us_[trace] = us;
   search_->learn({{at, us}});
-  if (us && (best_us_ == 0 || *us < best_us_)) best_us_ = *us;
+  if (us && (best_us_ == 0 || *us < best_us_)) {
+    best_us_ = *us;
+    best_trace_ = trace;
+  }
   best_after_.push_back(best_us_);
 }
 
@@ -264,6 +273,7 @@ Record TuneSession::new_record(const std::string& template_name, const Point& po
   r.trace = trace.empty() ? "[]" : trace;
   r.status = m.status;
   r.reason = m.reason;
+  r.cold = options_.cold;
   r.samples_us = m.samples_us;
   r.check = m.check;
   r.check_error = m.check_error;
@@ -354,8 +364,7 @@ std::optional<LoggedRecord> TuneSession::latest_default() const {
 }
 
 double TuneSession::finish_s() const {
-  const auto best = best_record(records_, query_);
-  if (!best || best->record.trace == default_trace_) return 0;
+  if (best_us_ == 0 || best_trace_ == default_trace_) return 0;
   // Two kernels: first calls, verification and samples of each.
   return 0.2 + std::max(kCompareS, 3 * 2 * best_us_ * 1e-6) + 6 * best_us_ * 1e-6;
 }
@@ -364,26 +373,29 @@ double TuneSession::trial_s() const {
   return measured_ > 0 ? measuring_us_ * 1e-6 / static_cast<double>(measured_) : 0;
 }
 
-/// The best, others that may be as good, and last the default. Nothing to compare: less than two.
+/// The best, others that look about as good or better, and last the default. A default that is best
+/// is only challenged by what looks better.
 std::vector<LoggedRecord> TuneSession::contenders() const {
   std::vector<LoggedRecord> out;
   const auto best = best_record(records_, query_);
   if (!best) return out;
+  const bool default_best = best->record.trace == default_trace_;
+  const double limit_us = (default_best ? 1 : kNearBest) * median_us(best->record);
   std::map<std::string, const LoggedRecord*> latest;  // by trace
   for (const LoggedRecord& r : records_) latest[r.record.trace] = &r;
   std::vector<const LoggedRecord*> near;
   for (const auto& [trace, r] : latest) {
-    if (trace != default_trace_ && can_be_best(r->record) &&
-        median_us(r->record) <= kNearBest * median_us(best->record))
+    if (trace != default_trace_ && trace != best->record.trace && can_be_best(r->record) &&
+        median_us(r->record) <= limit_us)
       near.push_back(r);
   }
   std::sort(near.begin(), near.end(), [](const LoggedRecord* a, const LoggedRecord* b) {
     const double x = median_us(a->record), y = median_us(b->record);
     return x != y ? x < y : a->record.trial < b->record.trial;
   });
-  if (best->record.trace != default_trace_) out.push_back(*best);
+  if (!default_best) out.push_back(*best);
   for (const LoggedRecord* r : near) {
-    if (out.size() < kContenders && r->record.trace != best->record.trace) out.push_back(*r);
+    if (out.size() < kContenders) out.push_back(*r);
   }
   if (const auto standard = latest_default()) out.push_back(*standard);
   return out;
@@ -402,6 +414,7 @@ bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
   if (candidates.size() < 2 || stopped()) return false;
   const std::vector<Measurement> results = runner_->compare(candidates, kCompareS);
   if (stopped() || results.size() < candidates.size()) return false;
+  ++comparison_;
   for (size_t k = 0; k < results.size(); ++k) {
     Measurement m = results[k];
     const bool is_default = records[k]->record.trace == default_trace_;
@@ -410,6 +423,7 @@ bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
     const Candidate& c = candidates[k];
     Record r = new_record(c.template_name, c.point, records[k]->record.trace, m);
     r.trial = records[k]->record.trial;
+    r.comparison = comparison_;
     keep(std::move(r));
   }
   return true;
@@ -431,14 +445,15 @@ TuneReport TuneSession::finish() {
   report_.interrupted = stopped();
   report_.dropped = forecast_.dropped();
   std::set<std::string> compared;
-  std::optional<LoggedRecord> best = best_record(records_, query_);
-  for (int k = 0; k < kMaxComparisons && best; ++k) {
-    if (best->record.trace == default_trace_ || compared.count(best->record.trace)) break;
+  for (int k = 0; k < kMaxComparisons; ++k) {
     const std::vector<LoggedRecord> all = contenders();
-    if (!compare(all)) break;
+    const bool news = std::any_of(all.begin(), all.end(), [&](const LoggedRecord& r) {
+      return r.record.trace != default_trace_ && !compared.count(r.record.trace);
+    });
+    if (!news || !compare(all)) break;
     for (const LoggedRecord& r : all) compared.insert(r.record.trace);
-    best = best_record(records_, query_);
   }
+  const std::optional<LoggedRecord> best = best_record(records_, query_);
   report_.interrupted = report_.interrupted || stopped();
   report_.seconds = (now_us() - start_us_) * 1e-6;
   remark();

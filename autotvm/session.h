@@ -116,6 +116,8 @@ class TuneSession {
   double best_us_ = 0;
   double start_us_ = 0, measuring_us_ = 0;
   int64_t measured_ = 0;
+  std::string best_trace_;
+  int64_t comparison_ = 0;  // the latest
 };
 
 }  // namespace tenon

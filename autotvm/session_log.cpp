@@ -55,11 +55,15 @@ void TuneSession::resume() {
       if (const auto at = space_.find(r)) outcomes.push_back({*at, us});
     }
     next_trial_ = std::max(next_trial_, r.trial + 1);
+    comparison_ = std::max(comparison_, r.comparison);
     ++report_.resumed;
     records_.push_back(std::move(logged));
   }
   search_->learn(outcomes);
-  if (const auto best = best_record(records_, query_)) best_us_ = median_us(best->record);
+  if (const auto best = best_record(records_, query_)) {
+    best_us_ = median_us(best->record);
+    best_trace_ = best->record.trace;
+  }
 }
 
 /// Warns of trials of this program that stand in the log but do not count.
@@ -84,7 +88,10 @@ void TuneSession::hear_others() {
     if (logged.where.line <= loaded_line_ || match_of(r, query_) != Match::exact) continue;
     const std::optional<double> us = outcome_of(r);
     if (us) ++worked_;
-    if (us && (best_us_ == 0 || *us < best_us_)) best_us_ = *us;
+    if (us && (best_us_ == 0 || *us < best_us_)) {
+      best_us_ = *us;
+      best_trace_ = r.trace;
+    }
     if (r.status != TrialStatus::refused) known_us_[r.trace] = us;
     if (const auto at = space_.find(r)) search_->learn({{*at, us}});
     next_trial_ = std::max(next_trial_, r.trial + 1);

@@ -53,6 +53,12 @@ const LoggedRecord* best_of(const std::vector<const LoggedRecord*>& candidates) 
   latest.erase(std::remove_if(latest.begin(), latest.end(),
                               [](const LoggedRecord* r) { return !can_be_best(r->record); }),
                latest.end());
+  int64_t turn = 0;
+  for (const LoggedRecord* r : latest) turn = std::max(turn, r->record.comparison);
+  latest.erase(
+      std::remove_if(latest.begin(), latest.end(),
+                     [turn](const LoggedRecord* r) { return r->record.comparison < turn; }),
+      latest.end());
   const LoggedRecord* fastest = nullptr;
   for (const LoggedRecord* r : latest) {
     if (!fastest || median_us(r->record) < median_us(fastest->record)) fastest = r;
@@ -109,7 +115,8 @@ std::optional<Match> match_of(const Record& r, const RecordQuery& q) {
   const bool same_program = r.program == q.program;
   const bool same_family = !q.family.empty() && r.family == q.family;
   if (!same_program && !same_family) return std::nullopt;
-  if (r.threads != q.threads || r.target.fingerprint() != q.target.fingerprint())
+  if (r.threads != q.threads || r.cold != q.cold ||
+      r.target.fingerprint() != q.target.fingerprint())
     return std::nullopt;
   const bool same_cpu = r.target.cpu == q.target.cpu;
   if (!same_program) return same_cpu ? Match::family : Match::family_other_cpu;

@@ -55,12 +55,14 @@ void for_each_field(R& r, const F& f) {
   f("trace", r.trace, true, Kind::array_text);
   f("status", r.status, true, Kind::plain);
   f("reason", r.reason, false, Kind::plain);
+  f("cold", r.cold, false, Kind::plain);
   f("samples_us", r.samples_us, false, Kind::plain);
   f("check", r.check, true, Kind::plain);
   f("check_error", r.check_error, false, Kind::plain);
   f("compile_us", r.compile_us, false, Kind::plain);
   f("seed", r.seed, false, Kind::plain);
   f("trial", r.trial, false, Kind::plain);
+  f("comparison", r.comparison, false, Kind::plain);
   f("tenon", r.tenon, false, Kind::plain);
   f("llvm", r.llvm, false, Kind::plain);
   f("time", r.time, false, Kind::plain);
@@ -111,6 +113,9 @@ struct Describer {
   }
   void operator()(const char* name, double, bool required, Kind) const {
     add(name, {"number", "null"}, required);
+  }
+  void operator()(const char* name, bool, bool required, Kind) const {
+    add(name, {"boolean"}, required);
   }
   template <class Int>
   void operator()(const char* name, const Int&, bool required, Kind) const {
@@ -163,6 +168,11 @@ struct Reader {
   }
   static void read(const char* name, const Json& j, int64_t& value, Kind, Json&) {
     value = to_int(j, name, 0, INT64_MAX);
+  }
+  static void read(const char* name, const Json& j, bool& value, Kind, Json&) {
+    if (!j.is_boolean())
+      throw BadField{fmt::format("field \"{}\" is neither true nor false", name)};
+    value = j.get<bool>();
   }
   static void read(const char* name, const Json& j, int& value, Kind, Json&) {
     value = static_cast<int>(to_int(j, name, 1, 1 << 20));

@@ -14,6 +14,7 @@ Candidate candidate_of(const Task& task, const Record& record) {
 Measurement remeasure(const Task& task, const Record& record, RunnerOptions options) {
   if (options.threads == 0) options.threads = record.threads;
   options.seed = record.seed;
+  options.cold = record.cold;
   const std::vector<Measurement> results =
       local_runner(task, options)->measure({candidate_of(task, record)});
   TENON_CHECK(results.size() == 1, "{}: one candidate gave {} results", task.name, results.size());

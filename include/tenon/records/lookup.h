@@ -15,6 +15,7 @@ struct RecordQuery {
   Target target;
   int threads = 1;
   std::string tenon, llvm;  ///< versions; records of others count as adapted. Empty: any
+  bool cold = false;        ///< records that were timed so; others answer nothing
 };
 
 /// How a record answers a query, the nearest first. Only `exact` is used as it is; each other one
@@ -42,8 +43,9 @@ struct FoundRecord {
 
 /// The best of the records that match exactly: only those whose check passed. A trace measured more
 /// than once counts as its last trial did, last in the order of the log: times of day order
-/// nothing. Medians within noise of the lowest are ties and the earliest of them wins, so the
-/// default schedule is kept unless something is really faster.
+/// nothing. Where some were timed in turns (Record::comparison), the latest such turn decides
+/// alone: other times are of other minutes. Medians within noise of the lowest are ties and the
+/// earliest of them wins, so the default schedule is kept unless something is really faster.
 std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records,
                                         const RecordQuery& query);
 

@@ -69,7 +69,8 @@ struct SlowRunner : Runner {
     ::usleep(2000);
     return inner->measure(candidates);
   }
-  std::vector<Measurement> compare(const std::vector<Candidate>& candidates, double until) override {
+  std::vector<Measurement> compare(const std::vector<Candidate>& candidates,
+                                   double until) override {
     return inner->compare(candidates, until);
   }
 };

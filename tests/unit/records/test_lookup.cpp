@@ -49,6 +49,32 @@ TEST_CASE("ties within noise go to the earlier") {
   CHECK(best_line({sample_record(100, 0), sample_record(98, 1)}) == 2);
 }
 
+TEST_CASE("what was timed in turns last decides, whatever others took in other minutes") {
+  auto turn = [](double us, int trial, int64_t comparison) {
+    Record r = sample_record(us, trial);
+    r.comparison = comparison;
+    return r;
+  };
+  CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(40, 2),
+                   turn(110, 0, 1), turn(90, 1, 1)}) == 5);
+  // A later turn replaces an earlier one as a whole, and its ties go to the earlier trace.
+  CHECK(best_line({turn(100, 0, 1), turn(50, 1, 1), turn(60, 2, 2), turn(60.1, 0, 2)}) == 4);
+  // Of a trace that failed in its turn the others are left.
+  Record wrong = turn(10, 1, 1);
+  wrong.status = TrialStatus::run_error;
+  CHECK(best_line({turn(100, 0, 1), wrong}) == 1);
+}
+
+TEST_CASE("cold and warm records never meet") {
+  Record cold = sample_record(50, 1);
+  cold.cold = true;
+  RecordQuery query = sample_query();
+  CHECK(best_line({sample_record(100, 0), cold}) == 1);
+  CHECK(nearest_line({cold}) == 0);
+  query.cold = true;
+  CHECK(best_line({sample_record(40, 0), cold}, query) == 2);
+}
+
 TEST_CASE("a trace counts as it was measured last") {
   CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(60, 2),
                    sample_record(120, 1)}) == 3);

@@ -27,8 +27,8 @@ TEST_CASE("a record is the line of the design, field by field") {
         R"("program":"00112233445566aa","family":"ffeeddccbbaa0099","target":{},"threads":1,)"
         R"("template":"tiled","knobs":{"tile_i":8,"order":"ikj"},)"
         R"("trace":[{"split":{"loop":"i","factor":1}}],"status":"ok","reason":"",)"
-        R"("samples_us":[100.0,100.1,99.9],"check":"passed","check_error":0.25,)"
-        R"("compile_us":9000.0,"seed":7,"trial":0,"tenon":"0.1.0","llvm":"19.1.7",)"
+        R"("cold":false,"samples_us":[100.0,100.1,99.9],"check":"passed","check_error":0.25,)"
+        R"("compile_us":9000.0,"seed":7,"trial":0,"comparison":0,"tenon":"0.1.0","llvm":"19.1.7",)"
         R"("time":"2026-01-31T12:00:00Z"})");
 }
 
