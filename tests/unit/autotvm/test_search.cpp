@@ -48,7 +48,8 @@ std::unique_ptr<Search> named_search(const std::string& name, std::vector<KnobSp
 
 }  // namespace
 
-TEST_CASE("every search begins with the default; without forecasts the suggestions follow") {
+TEST_CASE(
+    "every search begins with the default, and without forecasts goes on with the suggestions") {
   for (const std::string& name : kSearches) {
     INFO(name);
     const auto search = named_search(name, {sample_space(), sample_space()}, 1);
