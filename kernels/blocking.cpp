@@ -17,6 +17,8 @@ constexpr double kCopyCycles = 8;
 constexpr double kFetchCycles = 1.5;
 /// Bytes of a row that could be read in the time it takes the prefetchers to notice a new one.
 constexpr double kNoticeBytes = 512;
+/// Ways of the second cache.
+constexpr int64_t kWays = 16;
 /// Cycles lost by a load across two lines of the first cache, and of the second.
 constexpr double kSplitCycles = 0.2, kFarSplitCycles = 0.5;
 /// Cycles to come back to a line of results that the tile beside has begun.
@@ -91,10 +93,10 @@ double split_part(const Sizes& s, const Target& target) {
   return 1 - static_cast<double>(std::gcd(s.n * s.bytes, vector)) / static_cast<double>(vector);
 }
 
-/// A piece of each of so many rows, `row` bytes apart, stays in that part of the first cache whose
-/// sets the pieces fall into.
-bool stays_near(double rows, int64_t piece, int64_t row, double cache) {
-  const double apart = static_cast<double>(std::gcd(row, kPage));
+/// A piece of each of so many rows, `row` bytes apart, stays in that part of a cache whose sets,
+/// which repeat after `way` bytes, the pieces fall into.
+bool stays_near(double rows, int64_t piece, int64_t row, double cache, int64_t way = kPage) {
+  const double apart = static_cast<double>(std::gcd(row, way));
   const double bytes = static_cast<double>(piece);
   return rows * bytes <= cache * std::min(1.0, bytes / apart);
 }
@@ -131,9 +133,8 @@ double compute_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Tar
   each_tile(s.m, b.tile.rows, [&](double row_tiles, int64_t rows) {
     each_tile(s.n, c.width, [&](double tiles, int64_t width) {
       const double r = static_cast<double>(rows), v = static_cast<double>(ceil_div(width, s.lanes));
-      const double step = (step_cycles(r, v, s.step_cost, x.first) +
-                           (passes - 1) * step_cycles(r, v, s.step_cost, x.next)) /
-                          passes;
+      const double next = step_cycles(r, v, s.step_cost, x.next);
+      const double step = next + (step_cycles(r, v, s.step_cost, x.first) - next) / passes;
       total += row_tiles * tiles *
                (static_cast<double>(s.k) * step +
                 static_cast<double>(c.k_blocks) * end_cycles(r, v, partial, far, split));
@@ -166,6 +167,17 @@ double share_of_core(const Sizes& s, const Blocking& b, const Cut& c, const Targ
   return x * static_cast<double>(ceil_div(c.blocks, target.cores)) / static_cast<double>(c.blocks);
 }
 
+/// Cycles to turn to pages of X that do not all stay open: those of a block are turned to once a
+/// block of columns where they do, by each tile where they do not.
+double turn_cycles(const Sizes& s, const Blocking& b, const Cut& c) {
+  const double of_row = std::min<double>(kPage, s.n * s.bytes) / kPage;
+  const double pages = static_cast<double>(s.k) * of_row;
+  if (pages <= kOpenPages) return 0;
+  const bool open = static_cast<double>(c.k_block) * of_row <= kOpenPages;
+  const int64_t times = open ? c.blocks : c.tiles * ceil_div(c.piece, b.tile.rows);
+  return static_cast<double>(b.row_pieces * times) * pages * kTurnCycles;
+}
+
 /// X read in place for the first time, slower where more rows are open than there are translations,
 /// and much slower each time where they fall out. What one core reads may be in its second cache
 /// still.
@@ -176,24 +188,15 @@ double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Ta
   const double pages = static_cast<double>(c.k_block) * of_row;
   const double far = pages <= kOpenPages / 2 ? kFarBytes : kMissBytes;
   const double l2 = static_cast<double>(target.l2_bytes);
-  if (share_of_core(s, b, c, target) <= 0.6 * l2) {
-    const double all = static_cast<double>(s.k) * of_row;
-    if (all <= kOpenPages) return 0;
-    // Pages that stay open are turned to once a block of columns, others by each tile.
-    const double times = static_cast<double>(pages <= kOpenPages ? c.blocks : c.tiles);
-    return static_cast<double>(b.row_pieces) * (pages <= kOpenPages ? 1 : passes) * times * all *
-           kTurnCycles;
-  }
+  if (share_of_core(s, b, c, target) <= 0.6 * l2) return turn_cycles(s, b, c);
   double cycles = x / far * notice(s, c);
   if (pages > kOpenPages && x > l2 / 4) cycles += passes * x / 64 * 10;
   return static_cast<double>(b.row_pieces) * cycles;
 }
 
-/// Panels that were made ahead are read in order, once a piece of rows: the first row tile waits
-/// for them, unless the next panel is fetched during the work on this one.
-double ahead_cycles(const Sizes& s, const Blocking& b, const Cut& c) {
+/// Panels are read once a piece of rows, the next one fetched during the work on this one.
+double fetched_cycles(const Sizes& s, const Blocking& b, const Cut& c) {
   const double bytes = static_cast<double>(b.row_pieces * s.k * s.n * s.bytes);
-  if (!b.panels_outside) return bytes / kFarBytes;
   const double work = static_cast<double>(c.piece * c.width / s.lanes) / 2;  // a step of a panel
   const double fetch = static_cast<double>(c.width * s.bytes) / kFarBytes;
   return bytes / 64 * kFetchCycles + std::max(0.0, 1 - 0.5 * work / fetch) * bytes / kFarBytes;
@@ -208,6 +211,20 @@ double packing_cycles(const Contraction& c, const Sizes& s, const Blocking& b, c
   return static_cast<double>(b.row_pieces) * x / 64 * line;
 }
 
+/// How X reaches the tiles for the first time: panels that were made ahead in order, where none is
+/// fetched, so that the first row of tiles waits for them. Nobody fetches the first of the pieces
+/// that are read in place.
+double first_cycles(const Contraction& c, const Sizes& s, const Blocking& b, const Cut& parts,
+                    const Target& target, bool ahead) {
+  const double x = static_cast<double>(b.row_pieces * s.k * s.n * s.bytes);
+  if (b.panels_outside && ahead) return fetched_cycles(s, b, parts);
+  if (b.panels_outside)
+    return fetched_cycles(s, b, parts) + turn_cycles(s, b, parts) +
+           x / static_cast<double>(parts.panels) / kMissBytes;
+  if (ahead) return x / kFarBytes;
+  return b.packed ? packing_cycles(c, s, b, parts) : unpacked_cycles(s, b, parts, target);
+}
+
 /// What W and the partial results cost beyond the second cache; half of it hides behind the work.
 double traffic_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2) {
   const double w = static_cast<double>(s.m * s.k * s.bytes);
@@ -216,7 +233,9 @@ double traffic_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2
     // beyond it, steadily enough for the prefetchers to hide more than half.
     const double near = static_cast<double>((c.piece + 2 * c.width) * c.k_block * s.bytes);
     const double missing = std::clamp((near - l2) / (2 * l2), 0.0, 1.0);
-    const double results = static_cast<double>((c.k_blocks - 1) * s.m * s.n * s.bytes);
+    const double part = static_cast<double>(c.piece * std::min(s.n, c.panels * c.width) * s.bytes);
+    const double results =
+        part > l2 ? static_cast<double>((c.k_blocks - 1) * s.m * s.n * s.bytes) : 0;
     return (missing * 0.4 * static_cast<double>(c.tiles) * w + results) / kFarBytes;
   }
   const double part = static_cast<double>(c.piece * s.bytes) *
@@ -283,6 +302,18 @@ bool panel_fits(const Sizes& s, const RegisterTile& tile, int64_t k_block, const
          2 * steps * tile.vectors * s.lanes * s.bytes <= target.l2_bytes / 3 * 2;
 }
 
+/// X comes from beyond the second cache, where two pieces of its rows stay beside a block of W and
+/// all results while the rows of tiles pass over one of them. Rows a part of a page apart would not
+/// let them stay in the first.
+bool piece_fits(const Sizes& s, const RegisterTile& tile, int64_t k_block, const Target& target) {
+  const int64_t row = s.n * s.bytes, piece = tile.vectors * s.lanes * s.bytes;
+  return k_block > 0 && s.m > 2 * tile.rows && row * s.k > target.l2_bytes / 2 &&
+         std::gcd(row, kPage) < kPage / 2 &&
+         k_block * (2 * piece + s.m * s.bytes) + s.m * row <= target.l2_bytes / 4 * 3 &&
+         stays_near(2.0 * static_cast<double>(k_block), piece, row, target.l2_bytes / 2.0,
+                    target.l2_bytes / kWays);
+}
+
 /// Pieces of the rows: for the threads, or so that the part of W stays in the second cache beside
 /// two panels.
 std::vector<int64_t> piece_counts(const Sizes& s, const RegisterTile& tile, int64_t k_block,
@@ -317,9 +348,7 @@ double blocked_cycles(const Contraction& c, const Blocking& b, const Target& tar
   const Cut parts = cut(s, b);
   const double l2 = static_cast<double>(target.l2_bytes) / 2;
   double total = compute_cycles(s, b, parts, target, ahead || b.packed);
-  total += s.batch * (ahead      ? ahead_cycles(s, b, parts)
-                      : b.packed ? packing_cycles(c, s, b, parts)
-                                 : unpacked_cycles(s, b, parts, target));
+  total += s.batch * first_cycles(c, s, b, parts, target, ahead);
   total += s.batch * traffic_cycles(s, b, parts, l2);
   if (!b.panels_outside) total += s.batch * reread_cycles(s, b, parts, l2);
   const double pieces = s.batch * static_cast<double>(b.row_pieces * parts.blocks);
@@ -351,7 +380,9 @@ Blocking best_blocking(const Contraction& c, const Target& target, bool ahead) {
       if (!packed && !ahead && !c.x_contiguous && s.m > 2 * tile.rows) continue;
       for (int64_t k_block : k_blocks(s.k))
         for (bool outside : {false, true}) {
-          if (outside && !(ahead && panel_fits(s, tile, k_block, target))) continue;
+          if (outside && (packed || !(ahead ? panel_fits(s, tile, k_block, target)
+                                            : piece_fits(s, tile, k_block, target))))
+            continue;
           for (int64_t panels : panel_counts(s, tile, k_block, target))
             for (int64_t pieces : piece_counts(s, tile, k_block, outside, target))
               consider({tile, k_block, panels, pieces, packed, outside});

@@ -13,8 +13,9 @@ constexpr int64_t kSteps = 4;
 ///       tiles of rows        -> rows x k_block of W stay in the first cache
 ///         tiles of columns   -> a panel of X streams from the second cache
 ///           k_block steps on a register tile
-/// or, with panels outside, where X comes packed:
+/// or, with panels outside, where X comes packed or, in blocks of k, is read in place:
 ///   pieces of the rows, blocks of X's columns (shared by the threads)
+///     blocks of k
 ///     tiles of columns       -> a panel of X stays in the second cache; the next is fetched
 ///     meanwhile
 ///       tiles of rows        -> W streams from the second cache

@@ -32,7 +32,11 @@ Blocking choose(const Contraction& c, const Target& target, bool ahead, Knobs& k
   b.row_pieces = knobs.pick(
       "row_pieces", ladder(extent_of(c.rows), {1, 2, 4, 8, 16}, best.row_pieces), best.row_pieces);
   b.packed = !ahead && (c.in_panels || knobs.flag("pack", best.packed));
-  b.panels_outside = ahead && knobs.flag("panels_outside", best.panels_outside);
+  b.panels_outside = (ahead || !c.in_panels) && knobs.flag("panels_outside", best.panels_outside);
+  if (!ahead && !c.in_panels)
+    knobs.require(
+        [](const Point& p) { return p.number("panels_outside") == 0 || p.number("pack") == 0; },
+        "a copy of X is not read in place, panel by panel");
   const int64_t free = registers_free(target);
   knobs.require(
       [free](const Point& p) {
@@ -116,7 +120,8 @@ void product_template(Schedule& s, Knobs& knobs, bool in_dots) {
   if (b.packed) done.push_back(pack_block(s, *c, dots, l, width));
   if (dots && !dots->w_in_order) done.push_back(turn_rows(s, *c, *dots));
   const Loop k = write_out_steps(s, *c, l.k, steps);
-  // The next panel of X is asked for little by little while the rows pass over this one.
+  // The next panel or piece of X's rows is asked for little by little while the rows of tiles pass
+  // over this one.
   if (b.panels_outside) s.try_apply(Prefetch{anchor, c->x_buffer, l.panel.name, 1, k.name});
   if (c->rows) s[anchor].unroll(l.rows);
   if (dots)

@@ -59,7 +59,7 @@ TEST_CASE("a record has the fields of the design, and tune --json prints the log
   for (const auto& line : json_lines(done.out)) {
     CHECK(keys_of(line) ==
           std::vector<std::string>{
-              "args",    "check",    "check_error", "compile_us", "family", "knobs",  "llvm",
+              "args", "check", "check_error", "cold", "comparison", "compile_us", "family", "knobs",  "llvm",
               "program", "reason",   "samples_us",  "schema",     "seed",   "status", "target",
               "task",    "template", "tenon",       "threads",    "time",   "trace",  "trial"});
     CHECK(line["schema"] == 1);

@@ -114,6 +114,52 @@ TEST_CASE("many rows are worth packing for where vectors lie across lines") {
   CHECK_FALSE(best_blocking(parts(product(1001, 1008, 37), "C"), one, false).packed);
 }
 
+TEST_CASE("pieces of rows are fetched in place where all but X stays in the second cache") {
+  const Target one = machine(1, 2 << 20);
+  for (const int64_t k : {768, 3072}) {
+    INFO(k);
+    const Blocking b = best_blocking(parts(product(128, 768, k), "C"), one, false);
+    CHECK(b.panels_outside);
+    CHECK_FALSE(b.packed);
+    CHECK((b.k_block > 0 && 2 * b.k_block * b.tile.vectors * 16 * 4 <= one.l2_bytes / 2));
+  }
+  // Many rows; rows of X that fall into the same sets; an X that stays by itself.
+  CHECK(best_blocking(parts(product(1000, 768, 768), "C"), one, false).packed);
+  CHECK_FALSE(best_blocking(parts(product(128, 1024, 1024), "C"), one, false).panels_outside);
+  CHECK_FALSE(best_blocking(parts(product(128, 128, 128), "C"), one, false).panels_outside);
+}
+
+TEST_CASE("a product that reads pieces of rows in place asks for the next of them") {
+  const Program program = product(100, 96, 300);
+  const Target host = Target::host();
+  const Task task("p", program, templates_for(program, host), host);
+  REQUIRE(task.templates[0].name == "matmul");
+  const KnobSpace space = survey(task.templates[0].fn, program, host);
+  Point point = space.default_point();
+  point.values["rows"] = int64_t{6};
+  point.values["vectors"] = int64_t{2};
+  point.values["panels"] = int64_t{0};
+  point.values["pack"] = int64_t{0};
+  point.values["k_block"] = int64_t{128};
+  point.values["panels_outside"] = int64_t{1};
+  const Schedule s = apply_template(task, "matmul", point);
+  CHECK(s.print().find("prefetch_part(B)") != std::string::npos);
+  const Kernel plain = compile(program, host), fetched = compile(s.program(), host);
+  const std::vector<Array> args = {random(f32, {100, 300}, 1), random(f32, {300, 96}, 2),
+                                   zeros(f32, {100, 96})};
+  std::vector<Array> own = args;
+  own[2] = zeros(f32, {100, 96});
+  plain.run(args, serial_pool());
+  fetched.run(own, serial_pool());
+  const auto expected = args[2].elements<float>(), got = own[2].elements<float>();
+  for (size_t e = 0; e < got.size(); ++e) REQUIRE(std::abs(got[e] - expected[e]) <= 1e-6 * 300);
+
+  point.values["pack"] = int64_t{1};
+  const auto why = space.why_not(point);
+  REQUIRE(why);
+  CHECK(why->find("a copy of X is not read in place") != std::string::npos);
+}
+
 TEST_CASE("cores share rows rather than lines of the results") {
   for (const int64_t size : {127, 255}) {
     INFO(size);
