@@ -95,11 +95,16 @@ bool Operand::moves(size_t axis) const {
   });
 }
 
-std::optional<size_t> Operand::dim_of(size_t axis) const {
+std::optional<size_t> Operand::dim_of(size_t axis, int64_t extent) const {
   std::optional<size_t> found;
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (std::find(dims[d].axes.begin(), dims[d].axes.end(), axis) == dims[d].axes.end()) continue;
-    if (found || dims[d].axes.size() != 1 || dims[d].steps[0] != 1) return std::nullopt;
+    const auto place = std::find(dims[d].axes.begin(), dims[d].axes.end(), axis);
+    if (place == dims[d].axes.end()) continue;
+    const auto own = static_cast<size_t>(place - dims[d].axes.begin());
+    if (found || dims[d].steps[own] != 1) return std::nullopt;
+    for (size_t n = 0; n < dims[d].steps.size(); ++n)
+      if (n != own && (dims[d].steps[n] == 0 || dims[d].steps[n] % extent != 0))
+        return std::nullopt;
     found = d;
   }
   return one_element ? found : std::nullopt;

@@ -24,9 +24,10 @@ struct Operand {
   bool one_element = true;       ///< all loads of it are of the same element
   std::vector<OperandDim> dims;  ///< of all loads together
   bool moves(size_t axis) const;
-  /// The dimension that the axis alone moves, by one element a step; nothing where there is none,
-  /// or the axis moves others too.
-  std::optional<size_t> dim_of(size_t axis) const;
+  /// The dimension along which the axis, of so many elements, goes from neighbour to neighbour, and
+  /// all others that move it in whole multiples of that: it can be cut along the axis. Nothing
+  /// where there is none, or the axis moves more than one.
+  std::optional<size_t> dim_of(size_t axis, int64_t extent) const;
   /// A step along the axis goes to the next element in memory.
   bool neighbours_along(size_t axis) const;
 };
@@ -41,6 +42,9 @@ struct AnchorNest {
   std::vector<Operand> operands;
 
   bool is_reduction(size_t axis) const { return axis >= spatial; }
+  std::optional<size_t> dim_of(const Operand& operand, size_t axis) const {
+    return operand.dim_of(axis, axes[axis].extent);
+  }
   /// Some operand does not move with it, and so is used again along it.
   bool reuses_along(size_t axis) const;
   size_t longest_reduction() const;

@@ -155,12 +155,13 @@ Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand
   size_t axis = sketch.vector_axis;
   if (!o.moves(axis))
     for (axis = 0; axis + 1 < nest.spatial; ++axis)
-      if (plan.inner[axis] > 1 && o.dim_of(axis)) break;
+      if (plan.inner[axis] > 1 && nest.dim_of(o, axis)) break;
   Packing p;
-  p.dim = o.dim_of(axis).value_or(0);
+  p.dim = nest.dim_of(o, axis).value_or(0);
   p.width = axis == sketch.vector_axis && !vectors_along_rows(nest, axis)
                 ? std::min<int64_t>(plan.inner[axis], target.lanes(nest.dtype))
                 : plan.inner[axis];
+  if (o.dims[p.dim].axes.size() > 1) p.width = nest.axes[axis].extent;
   const auto dim = [](size_t d) { return static_cast<int>(d); };
   const auto is_spatial = [&](size_t d) {
     return std::all_of(o.dims[d].axes.begin(), o.dims[d].axes.end(),

@@ -120,9 +120,9 @@ int64_t standard_steps(const std::vector<int64_t>& sizes, int64_t sums) {
 /// along an axis with a register tile.
 std::optional<size_t> packed_along(const AnchorNest& nest, const Operand& o, size_t vector_axis) {
   if (o.moves(vector_axis))
-    return o.dim_of(vector_axis) ? std::optional(vector_axis) : std::nullopt;
+    return nest.dim_of(o, vector_axis) ? std::optional(vector_axis) : std::nullopt;
   for (size_t n = 0; n < nest.spatial; ++n)
-    if (has_inner(nest, n, vector_axis) && o.dim_of(n)) return n;
+    if (has_inner(nest, n, vector_axis) && nest.dim_of(o, n)) return n;
   return std::nullopt;
 }
 
@@ -205,7 +205,7 @@ double expected_cycles(const AnchorNest& nest, size_t vector_axis, const Target&
   for (const Operand& o : nest.operands) {
     if (!o.moves(vector_axis)) continue;
     if (!o.neighbours_along(vector_axis))
-      cycles *= o.dim_of(vector_axis) ? 1.05 : 4;  // packed, or gathered
+      cycles *= nest.dim_of(o, vector_axis) ? 1.05 : 4;  // packed, or gathered
   }
   return cycles;
 }

@@ -63,6 +63,16 @@ Named convolution() {
   return {"convolution", compute("R", {o2, p2, q2}, max(conv(o2, p2, q2), Expr(0.0)))};
 }
 
+/// Channels in blocks, the weights in plain order: W's rows are cut by two axes.
+Named blocked_convolution() {
+  const Axis b("b", 3), p("p", 9), q("q", 11), o("o", 16), r("r", 7), u("u", 3), v("v", 3);
+  const Tensor x = input("X", f32, {7, 11, 13}), w = input("W", f32, {48, 7, 3, 3});
+  return {"blocked_convolution", compute("Y", {b, p, q, o},
+                                         sum(x(r, Expr(p) + Expr(u), Expr(q) + Expr(v)) *
+                                                 w(Expr(b) * 16 + Expr(o), r, u, v),
+                                             {r, u, v}))};
+}
+
 Named depthwise() {
   const Axis c("c", 7), p("p", 13), q("q", 21), u("u", 3), v("v", 3);
   const Tensor x = input("X", f32, {7, 15, 23}), w = input("W", f32, {7, 3, 3});
@@ -102,8 +112,9 @@ Named turned_sum_of_maps() {
 }
 
 std::vector<Named> formulas() {
-  return {product(),   turned_product(), batch_product(), bilinear(),  convolution(),
-          depthwise(), softmax(),        column_sums(),   whole_sum(), turned_sum_of_maps()};
+  return {product(),     turned_product(),      batch_product(),     bilinear(),
+          convolution(), blocked_convolution(), depthwise(),         softmax(),
+          column_sums(), whole_sum(),           turned_sum_of_maps()};
 }
 
 Target two_cores() {
@@ -203,6 +214,16 @@ TEST_CASE("sketches: the rules that fit, by the shape of the formula") {
   CHECK(rules(running).empty());
 }
 
+TEST_CASE("sketches: rows that two axes cut together can be packed along the inner one") {
+  const AnchorNest nest = nest_of(blocked_convolution(), "Y");
+  const Operand& w = nest.operands[1];
+  CHECK(nest.dim_of(w, 3) == 0);
+  CHECK(!nest.dim_of(w, 0));  // in steps of 16
+  const std::vector<TileSketch> sketches = tile_sketches(nest, false, two_cores());
+  CHECK(sketches[0].vector_axis == 3);
+  CHECK(sketches[0].standard.pack[1] == "root");
+}
+
 TEST_CASE("sketches: what the anchor reads, axis by axis") {
   const AnchorNest nest = nest_of(convolution(), "C");
   REQUIRE(nest.spatial == 3);
@@ -213,9 +234,9 @@ TEST_CASE("sketches: what the anchor reads, axis by axis") {
   CHECK(!x.moves(0));
   CHECK(x.moves(1));
   CHECK(!x.neighbours_along(2));  // every second element
-  CHECK(!x.dim_of(2));            // a window: q and v together
-  CHECK(x.dim_of(3) == 0);        // the channels that are added up
-  CHECK(w.dim_of(0) == 0);
+  CHECK(!nest.dim_of(x, 2));      // a window: q and v together
+  CHECK(nest.dim_of(x, 3) == 0);  // the channels that are added up
+  CHECK(nest.dim_of(w, 0) == 0);
   CHECK(w.neighbours_along(5));
   CHECK(nest.reuses_along(0));
   CHECK(nest.longest_reduction() == 3);
