@@ -1,7 +1,10 @@
 #include <tenon/ir/ops.h>
 #include <tenon/ir/visit.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <type_traits>
 #include <unordered_set>
 
@@ -74,27 +77,35 @@ void each_part(N& node, F&& f) {
 template <class T>
 class Mapped {
  public:
+  Mapped() = default;
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  ~Mapped() { std::destroy_n(few(), std::min(count_, kInline)); }
+
   void push(T value) {
     if (count_ < kInline)
-      few_[count_] = std::move(value);
+      std::construct_at(few() + count_, std::move(value));
     else
       more_.push_back(std::move(value));
     ++count_;
   }
   T& next() {
-    T& out = taken_ < kInline ? few_[taken_] : more_[taken_ - kInline];
+    T& out = taken_ < kInline ? few()[taken_] : more_[taken_ - kInline];
     ++taken_;
     return out;
   }
 
  private:
   static constexpr size_t kInline = 6;
-  std::array<T, kInline> few_;
+  T* few() { return reinterpret_cast<T*>(space_); }
+
+  alignas(T) std::byte space_[kInline * sizeof(T)];
   std::vector<T> more_;
   size_t count_ = 0, taken_ = 0;
 };
 
-// First f on every child, then, only if one changed, a copy of the node with the new ones.
+// First f on every child, then, only if one changed, a copy of the node with the new ones. Children
+// without a function stay.
 struct Mapper {
   const StmtFn* fs = nullptr;
   const ExprFn* fe = nullptr;
@@ -102,7 +113,10 @@ struct Mapper {
   Mapped<Expr> exprs;
   Mapped<Stmt> stmts;
 
-  void operator()(const Expr& e) { take(e, fe, exprs); }
+  Mapper(const StmtFn* on_stmt, const ExprFn* on_expr) : fs(on_stmt), fe(on_expr) {}
+  void operator()(const Expr& e) {
+    if (fe) take(e, fe, exprs);
+  }
   void operator()(const Stmt& s) { take(s, fs, stmts); }
   template <class T>
   void operator()(const std::vector<T>& all) {
@@ -121,7 +135,7 @@ struct Mapper {
 struct Replacer {
   Mapper& from;
   void operator()(Expr& e) {
-    if (e.defined()) e = std::move(from.exprs.next());
+    if (from.fe && e.defined()) e = std::move(from.exprs.next());
   }
   void operator()(Stmt& s) {
     if (s.defined()) s = std::move(from.stmts.next());
@@ -167,7 +181,7 @@ Expr map_children(const Expr& e, const ExprFn& f) {
 Stmt map_children(const Stmt& s, const StmtFn& fs, const ExprFn& fe) {
   return std::visit(
       [&](const auto& n) {
-        Mapper mapper{&fs, &fe};
+        Mapper mapper{&fs, fe ? &fe : nullptr};
         each_part(n, mapper);
         if (!mapper.changed) return s;
         auto copy = n;
@@ -235,7 +249,7 @@ class Rewriter {
   Rewriter(const StmtFn& fs, const ExprFn& fe)
       : fs_(fs),
         fe_(fe),
-        on_expr_([this](const Expr& e) { return fe_ ? (*this)(e) : e; }),
+        on_expr_(fe ? ExprFn([this](const Expr& e) { return (*this)(e); }) : ExprFn()),
         on_stmt_([this](const Stmt& s) { return (*this)(s); }) {}
 
   Expr operator()(const Expr& e) {
@@ -404,25 +418,38 @@ bool uses_var(const Stmt& s, const Var& v) {
   return found;
 }
 
-std::vector<StagePath> stage_paths(const Stmt& s) {
-  std::vector<StagePath> out;
+namespace {
+
+// The statements alone: stages are leaves.
+struct StageFinder {
+  std::vector<StagePath> found;
   std::vector<const For*> loops;
-  std::function<void(const Stmt&)> visit = [&](const Stmt& at) {
-    if (!at.defined()) return;
-    const For* loop = at.as<For>();
+
+  void operator()(const Expr&) {}
+  void operator()(const std::vector<Expr>&) {}
+  void operator()(const std::vector<Stmt>& all) {
+    for (const Stmt& part : all) (*this)(part);
+  }
+  void operator()(const Stmt& s) {
+    if (!s.defined()) return;
+    if (const Stage* stage = s.as<Stage>()) {
+      found.push_back({loops, stage});
+      return;
+    }
+    const For* loop = s.as<For>();
     if (loop) loops.push_back(loop);
-    if (const Stage* stage = at.as<Stage>()) out.push_back({loops, stage});
-    map_children(
-        at,
-        [&](const Stmt& c) {
-          visit(c);
-          return c;
-        },
-        [](const Expr& e) { return e; });
+    std::visit([this](const auto& n) { each_part(n, *this); }, s.node().v);
     if (loop) loops.pop_back();
-  };
-  visit(s);
-  return out;
+  }
+};
+
+}  // namespace
+
+std::vector<StagePath> stage_paths(const Stmt& s) {
+  StageFinder finder;
+  finder.found.reserve(8);
+  finder(s);
+  return std::move(finder.found);
 }
 
 }  // namespace tenon

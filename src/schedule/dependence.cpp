@@ -22,7 +22,8 @@ struct Party {
   std::vector<Access> accesses;
 };
 
-std::vector<Access> accesses_of(const Stage& stage) {
+/// The accesses of buffers that some stage under the loop writes: no others can be in conflict.
+std::vector<Access> accesses_of(const Stage& stage, const std::vector<Buffer>& written) {
   VarMap bindings;
   for (const AxisBinding& b : stage.axes) bindings.emplace(b.axis.var, b.value);
   std::vector<Access> out;
@@ -32,7 +33,9 @@ std::vector<Access> accesses_of(const Stage& stage) {
   };
   for (const Buffer& b : stage.outputs) out.push_back({b, true, bound(stage.indices)});
   auto look = [&](const Expr& e) {
-    if (const Load* l = e.as<Load>()) out.push_back({l->buffer, false, bound(l->indices)});
+    const Load* l = e.as<Load>();
+    if (l && std::find(written.begin(), written.end(), l->buffer) != written.end())
+      out.push_back({l->buffer, false, bound(l->indices)});
     return true;
   };
   for (const Expr& e : stage.indices) walk(e, look);
@@ -184,18 +187,17 @@ class LoopTest {
     VarRanges ranges = loop_ranges(outside);
     private_ = allocated(loop_.body);
     paths_ = stage_paths(loop_.body);
-    twins_.emplace(loop_.var, Var(loop_.var.name() + "'"));
+    std::vector<Buffer> written;
+    for (const StagePath& p : paths_)
+      written.insert(written.end(), p.stage->outputs.begin(), p.stage->outputs.end());
     for (const StagePath& p : paths_) {
       for (const auto& [var, range] : loop_ranges(p.loops)) ranges[var] = range;
-      for (const For* l : p.loops) twins_.emplace(l->var, Var(l->var.name() + "'"));
-      parties_.push_back({p.stage, p.loops, accesses_of(*p.stage)});
+      parties_.push_back({p.stage, p.loops, accesses_of(*p.stage, written)});
     }
-    for (const auto& [var, twin] : twins_)
-      ranges[twin.as<VarRef>()->var] = Interval(ranges.at(var));
     math_ = Simplifier(std::move(ranges));
   }
 
-  std::optional<std::string> conflict(Accumulation accumulation, const Buffer& only) const {
+  std::optional<std::string> conflict(Accumulation accumulation, const Buffer& only) {
     if (is_const(loop_.extent, 0) || is_const(loop_.extent, 1)) return std::nullopt;
     for (const Party& p : parties_)
       for (const Access& write : p.accesses) {
@@ -205,6 +207,7 @@ class LoopTest {
           for (const Access& other : q.accesses) {
             if (!(other.buffer == write.buffer)) continue;
             if (accumulation == Accumulation::allowed && accumulates(p, q)) continue;
+            if (&other == &write && tells_apart(p, write)) continue;
             if (!separate(p, write, q, other)) return describe(p, q, other);
           }
       }
@@ -220,7 +223,53 @@ class LoopTest {
     return p.stage == q.stage && binds_reduce(*p.stage, loop_.var);
   }
 
-  bool separate(const Party& p, const Access& a, const Party& q, const Access& b) const {
+  /// Whether two iterations of the loop write different elements, whatever the loops inside do: in
+  /// some dimension each of their coefficients is more than those after it together reach, as in
+  /// i.o*6 + i.i, so that equal indices have equal loops.
+  bool tells_apart(const Party& p, const Access& a) {
+    const auto varies = [&](const Var& v) {
+      return v.same_as(loop_.var) || std::any_of(p.inside.begin(), p.inside.end(),
+                                                 [&](const For* l) { return l->var.same_as(v); });
+    };
+    return std::any_of(a.at.begin(), a.at.end(), [&](const Expr& e) {
+      const Affine index = math_.affine(e);
+      bool speaks_of_loop = false;
+      std::vector<std::pair<int64_t, int64_t>> digits;  // coefficient, greatest value
+      for (const Affine::Term& t : index.terms) {
+        const VarRef* ref = t.atom.as<VarRef>();
+        const auto range = ref ? math_.ranges().find(ref->var) : math_.ranges().end();
+        if (range == math_.ranges().end() || !range->second.bounded()) return false;
+        if (!varies(ref->var)) continue;
+        speaks_of_loop = speaks_of_loop || ref->var.same_as(loop_.var);
+        digits.emplace_back(std::abs(t.coefficient), *range->second.max);
+      }
+      if (index.overflow || !speaks_of_loop) return false;
+      std::sort(digits.begin(), digits.end());
+      int64_t reached = 0;
+      for (const auto& [coefficient, most] : digits) {
+        if (coefficient <= reached) return false;
+        reached += coefficient * most;
+      }
+      return true;
+    });
+  }
+
+  /// A second variable for the loop and each loop inside it: their values in another iteration.
+  void make_twins() {
+    if (!twins_.empty()) return;
+    const auto add = [&](const For& loop) {
+      if (twins_.count(loop.var)) return;
+      const Var twin(loop.var.name() + "'");
+      twins_.emplace(loop.var, twin);
+      math_.set_range(twin, Interval(math_.ranges().at(loop.var)));
+    };
+    add(loop_);
+    for (const StagePath& p : paths_)
+      for (const For* l : p.loops) add(*l);
+  }
+
+  bool separate(const Party& p, const Access& a, const Party& q, const Access& b) {
+    make_twins();
     const Guards guards_a = affine_guards({p.stage->spatial_guard, p.stage->reduce_guard}, math_);
     std::vector<Expr> primed;
     for (const Expr& g : {q.stage->spatial_guard, q.stage->reduce_guard})
@@ -244,7 +293,7 @@ class LoopTest {
   }
 
   const For& loop_;
-  mutable Simplifier math_;
+  Simplifier math_;
   VarMap twins_;
   std::vector<Buffer> private_;
   std::vector<StagePath> paths_;

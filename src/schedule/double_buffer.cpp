@@ -108,8 +108,8 @@ class DoubleBuffered {
 
 }  // namespace
 
-void check_double_buffers(const Program& program) {
-  for (const StagePath& path : stage_paths(program.body))
+void check_double_buffers(const std::vector<StagePath>& all) {
+  for (const StagePath& path : all)
     for (size_t n = 0; n < path.loops.size(); ++n)
       for (const std::string& buffer : noted_buffers(path.loops[n]->notes, "double_buffer"))
         DoubleBuffered(*path.loops[n], full_name(path, n)).check(buffer);

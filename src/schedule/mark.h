@@ -12,13 +12,15 @@ Program with_note(const Program& program, const Var& loop, const std::string& ke
 /// How the loop is marked, or a note of it other than "partition"; empty where it is not.
 std::string mark_text(const For& loop);
 
+// The checks after every step; `all` are the program's stage_paths().
+
 /// Refuses where a buffer that a loop is to double-buffer is not, or no longer, allocated and
 /// filled as DoubleBuffer's rule says.
-void check_double_buffers(const Program& program);
+void check_double_buffers(const std::vector<StagePath>& all);
 
-/// Refuses where the unrolled loops round a stage make more than 1024 copies of it: after every
-/// step, as a stage can also be moved into unrolled loops, or an unrolled loop grow.
-void check_copies(const Program& program);
+/// Refuses where the unrolled loops round a stage make more than 1024 copies of it: a stage can also
+/// be moved into unrolled loops, or an unrolled loop grow.
+void check_copies(const std::vector<StagePath>& all);
 
 /// Refuses a loop that already has another mark.
 void check_unmarked(const StagePath& path, size_t at, LoopMark wanted);

@@ -88,10 +88,11 @@ std::optional<Refusal> check(const Program& program, const Target& target,
 
 Program apply(const Program& program, const Target& target, const Primitive& primitive) {
   Program out = std::visit([&](const auto& p) { return p.apply(program, target); }, primitive);
-  check_double_buffers(out);
-  check_copies(out);
+  const std::vector<StagePath> all = stage_paths(out.body);
+  check_double_buffers(all);
+  check_copies(all);
   try {
-    check_tensorized(out, target);
+    check_tensorized(out, all, target);
   } catch (const Refusal& broken) {
     if (std::holds_alternative<Tensorize>(primitive)) throw;
     refuse(Rule::tensorize_kept,

@@ -106,7 +106,7 @@ std::optional<Refusal> Schedule::try_apply(const Primitive& primitive) {
     remember(primitive, program_);
     program_ = std::move(after);
     trace_.push_back(primitive);
-    log_line(2, "schedule", to_cpp(primitive));
+    if (log_level() >= 2) log_line(2, "schedule", to_cpp(primitive));
     return std::nullopt;
   } catch (const Refusal& refusal) {
     return refusal;

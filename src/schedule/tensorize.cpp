@@ -341,8 +341,9 @@ void check_nest(const Nest& nest, const Program& program) {
 
 }  // namespace
 
-void check_tensorized(const Program& program, const Target& target) {
-  for (const StagePath& path : stage_paths(program.body))
+void check_tensorized(const Program& program, const std::vector<StagePath>& all,
+                      const Target& target) {
+  for (const StagePath& path : all)
     for (size_t n = 0; n < path.loops.size(); ++n)
       if (const auto& intrinsic = path.loops[n]->intrinsic)
         check_nest({path, n, *intrinsic, parts_of(*intrinsic), target}, program);

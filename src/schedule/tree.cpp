@@ -30,11 +30,11 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }
 
 StagePath find_stage(const Program& program, const std::string& stage) {
+  std::vector<StagePath> all = stage_paths(program.body);
+  for (StagePath& path : all)
+    if (path.stage->name == stage) return std::move(path);
   std::vector<std::string> known;
-  for (StagePath& path : stage_paths(program.body)) {
-    if (path.stage->name == stage) return path;
-    known.push_back(path.stage->name);
-  }
+  for (const StagePath& path : all) known.push_back(path.stage->name);
   not_found(Rule::no_stage,
             fmt::format("there is no stage \"{}\"; the stages are {}", stage, quoted_list(known)),
             did_you_mean(stage, known), stage);
@@ -136,10 +136,14 @@ void check_scope_size(const std::string& buffer, Scope scope, const std::vector<
 }
 
 Stmt replace_loop(const Stmt& root, const Var& var, const std::function<Stmt(const For&)>& f) {
-  if (const For* loop = root.as<For>(); loop && loop->var.same_as(var)) return f(*loop);
-  return map_children(
-      root, [&](const Stmt& child) { return replace_loop(child, var, f); },
-      [](const Expr& e) { return e; });
+  bool done = false;  // a variable has one loop
+  const StmtFn replace = [&](const Stmt& s) -> Stmt {
+    if (done || s.as<Stage>()) return s;
+    const For* loop = s.as<For>();
+    done = loop && loop->var.same_as(var);
+    return done ? f(*loop) : map_children(s, replace, nullptr);
+  };
+  return replace(root);
 }
 
 namespace {
@@ -149,7 +153,9 @@ Stmt without_empty(const Stmt& s) {
   if (const For* loop = s.as<For>()) return loop->body.defined() ? s : Stmt();
   if (const Allocate* a = s.as<Allocate>()) return a->body.defined() ? s : Stmt();
   const Seq* sequence = s.as<Seq>();
-  return sequence ? seq(sequence->stmts) : s;
+  const auto flat = [](const Stmt& part) { return part.defined() && !part.as<Seq>(); };
+  if (!sequence || std::all_of(sequence->stmts.begin(), sequence->stmts.end(), flat)) return s;
+  return seq(sequence->stmts);
 }
 
 }  // namespace
@@ -221,7 +227,7 @@ std::vector<Buffer> allocated(const Stmt& root) {
         if (const Allocate* a = s.as<Allocate>()) out.push_back(a->buffer);
         return true;
       },
-      [](const Expr&) { return false; });
+      nullptr);
   return out;
 }
 
