@@ -13,6 +13,7 @@
 namespace tenon {
 namespace {
 
+constexpr double kLineBytes = 3;     // a cycle, from beyond the second cache, of single lines
 constexpr double kStreamBytes = 10;  // a cycle, of stores past the caches
 constexpr double kTurnCycles = 4;    // to go on to a page whose translation is elsewhere
 constexpr double kMemoryBytes = 4;   // a cycle, from beyond the third cache
@@ -27,10 +28,11 @@ double near_rate(const MemoryBox& box) {
   return sets == 0 || sets == 2048 ? kConflictBytes : kPieceBytes;
 }
 
-/// Bytes a cycle from beyond the second cache.
+/// Bytes a cycle from beyond the second cache: of single lines a page apart no prefetcher knows.
 double far_rate(const MemoryBox& box) {
   const double pages = box.pieces * std::min(1.0, box.pitch / kPage);
-  return box.run < kPage && pages > kOpenPages / 2 ? kMissBytes : kFarBytes;
+  if (box.run >= kPage || pages <= kOpenPages / 2) return kFarBytes;
+  return box.run < 2 * 64 ? kLineBytes : kMissBytes;
 }
 
 struct StageCost {

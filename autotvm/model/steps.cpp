@@ -153,7 +153,8 @@ class StageModel {
       p.order = LaneOrder::gathered;
       p.stride = along;
       if (along <= 4) p.order = LaneOrder::strided;
-      for (size_t l = 0; along > 4 && l < depth_; ++l)
+      const bool map = stage_.stage->combiner == nullptr;
+      for (size_t l = 0; map && along > 4 && l < depth_; ++l)
         if (roles_[l] == Role::unrolled && extents_[l] >= 4 && std::abs(stride(a, l)) == 1)
           p.order = LaneOrder::transposed;
     }

@@ -10,7 +10,7 @@ enum class LaneOrder : uint8_t {
   one,         ///< all lanes the same element
   contiguous,  ///< neighbours
   strided,     ///< every second .. fourth element
-  transposed,  ///< far apart, but an unrolled loop runs along neighbours: squares are turned
+  transposed,  ///< far apart in a map whose unrolled loop runs along neighbours: squares turn
   gathered     ///< one by one
 };
 
