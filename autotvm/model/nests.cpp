@@ -178,9 +178,7 @@ class Collector {
         (u->op == UnaryOp::sqrt ? s.ops.divisions : s.ops.simple) += 1;
       if (e.as<Cast>()) s.ops.simple += 1;
       if (const Select* c = e.as<Select>()) {
-        if (differs_between_lanes(c->condition)) s.ops.masks += 1;
-        add_value(s, c->yes);
-        add_value(s, c->no);
+        add_choice(s, *c);
         return false;
       }
       if (const Binary* b = e.as<Binary>())
@@ -189,23 +187,44 @@ class Collector {
     });
   }
 
-  /// Else the loops choose a side, or one broadcast does.
-  bool differs_between_lanes(const Expr& condition) const {
-    size_t lanes = path_.size();
-    for (size_t l = 0; l < path_.size(); ++l)
-      if (makes_lanes(tree_.loops[static_cast<size_t>(path_[l])].loop->mark)) lanes = l;
-    bool differs = false;
-    if (lanes < path_.size())
-      walk(condition, [&](const Expr& e) {
-        if (e.as<Load>()) differs = true;
-        if (e.as<VarRef>()) differs = differs || form_of(e, around_, bound_).step[lanes] != 0;
-        return !differs;
-      });
-    return differs;
+  /// By data, both sides are computed and one is chosen. By the loops, as in padding, loads have
+  /// the condition as their guard.
+  void add_choice(NestStage& s, const Select& choice) {
+    const size_t outside = guards_.size();
+    bool data = false;
+    walk(choice.condition, [&](const Expr& e) {
+      data = data || e.as<Load>();
+      return !data;
+    });
+    if (data) {
+      s.ops.masks += 1;
+      add_value(s, choice.condition);
+    } else {
+      for (const Expr& part : conjuncts(choice.condition)) add_guard(part);
+    }
+    add_value(s, choice.yes);
+    add_value(s, choice.no);
+    guards_.resize(outside);
+  }
+
+  /// Comparisons of the same index count once: both of 0 <= i && i < n.
+  void add_guard(const Expr& condition) {
+    const Binary* b = condition.as<Binary>();
+    if (!b || b->a.type() != Type{DType::i64, 1}) return;
+    const IndexForm f = form_of(b->a - b->b, around_, bound_);
+    for (const IndexForm& known : guards_)
+      if (same_steps(known, f)) return;
+    guards_.push_back(f);
+  }
+
+  bool same_steps(const IndexForm& a, const IndexForm& b) const {
+    return std::equal(a.step.begin(), a.step.begin() + static_cast<std::ptrdiff_t>(path_.size()),
+                      b.step.begin());
   }
 
   void add_load(NestStage& s, const Load& l) {
     NestAccess a = access(l.buffer, l.indices, false);
+    a.guards = guards_;
     for (const NestAccess& known : s.accesses)
       if (known.buffer == a.buffer && same(known, a)) return;
     s.accesses.push_back(std::move(a));
@@ -214,8 +233,7 @@ class Collector {
   bool same(const NestAccess& a, const NestAccess& b) const {
     for (size_t d = 0; d < a.at.size(); ++d) {
       if (a.at[d].constant != b.at[d].constant || a.at[d].data || b.at[d].data) return false;
-      for (size_t l = 0; l < path_.size(); ++l)
-        if (a.at[d].step[l] != b.at[d].step[l]) return false;
+      if (!same_steps(a.at[d], b.at[d])) return false;
     }
     return true;
   }
@@ -260,6 +278,7 @@ class Collector {
   std::vector<int> path_;
   FormLoops around_;
   std::vector<BoundForm> bound_;
+  std::vector<IndexForm> guards_;  // of the loads in the value at hand
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct PointOps {
   double simple = 0;     ///< arithmetic of one instruction
   double functions = 0;  ///< elementary functions, in instructions
   double divisions = 0;  ///< and square roots
-  double masks = 0;      ///< conditions that differ between lanes
+  double masks = 0;      ///< choices that depend on data
   bool fused = false;    ///< one of the simple ones is a multiply-add
 };
 
@@ -44,8 +44,9 @@ struct PointOps {
 struct NestAccess {
   int buffer = 0;
   bool store = false;
-  std::vector<IndexForm> at;  ///< one a storage dimension
-  bool data() const;          ///< its place depends on what was loaded
+  std::vector<IndexForm> at;      ///< one a storage dimension
+  std::vector<IndexForm> guards;  ///< what the comparisons speak of that it is read under
+  bool data() const;              ///< its place depends on what was loaded
 };
 
 /// What bounds a loop: an axis of the stage of which the loops cover more than there is.

@@ -15,7 +15,9 @@ constexpr double kTurnShuffles = 5;    // for a vector of a square that is turne
 constexpr double kLaneCycles = 1;      // to put one lane into, or take it out of a vector
 constexpr double kHorizontalOps = 8;   // to combine the lanes of a vector
 
-constexpr double kSpillCost = 3;  // stores and loads for each register there is not
+constexpr double kConditionOps = 4;  // to work out whether a load is inside
+constexpr double kMaskOps = 2;       // to give a load its mask
+constexpr double kSpillCost = 3;     // stores and loads for each register there is not
 
 enum class Role : uint8_t { serial, unrolled, vector };
 
@@ -198,6 +200,7 @@ class StageModel {
 
   void add_load(Step& s, const NestAccess& a, const Place& p, const Extent& extents) const {
     if (p.in_registers) return;
+    add_guard(s, a, extents);
     double n = distinct(a, extents, true);
     if (!moves_with_innermost(a)) n /= extents_[static_cast<size_t>(innermost_)];
     const double vectors = n * chunks(extents);
@@ -222,6 +225,32 @@ class StageModel {
         s.shuffles += vectors * used_lanes_ * kLaneCycles;
         break;
     }
+  }
+
+  /// A comparison is worked out for each step that it differs in, and for each copy of the body in
+  /// which it may hold or not: all where lanes differ, else those at the ends of what the unrolled
+  /// loops run over. Lanes that differ take a mask to each load.
+  void add_guard(Step& s, const NestAccess& a, const Extent& extents) const {
+    bool masked = false;
+    for (const IndexForm& guard : a.guards) {
+      double copies = 1, serial_span = 0;
+      bool varies = false;
+      for (size_t l = 0; l < depth_; ++l) {
+        if (guard.step[l] == 0) continue;
+        if (roles_[l] == Role::unrolled) copies *= extents[l];
+        if (roles_[l] == Role::serial) serial_span += std::abs(guard.step[l]) * (extents[l] - 1);
+        varies = varies || roles_[l] != Role::serial || static_cast<int>(l) == innermost_;
+      }
+      const bool lanes = vector_ >= 0 && guard.step[static_cast<size_t>(vector_)] != 0;
+      if (!varies) continue;
+      const double open = lanes ? copies : std::min(copies, std::max(serial_span, 1.0));
+      double comparisons = open * (lanes ? chunks(extents) : 1);
+      if (innermost_ >= 0 && guard.step[static_cast<size_t>(innermost_)] == 0)
+        comparisons /= extents_[static_cast<size_t>(innermost_)];
+      s.ops += kConditionOps * comparisons;
+      masked = masked || lanes;
+    }
+    if (masked) s.ops += kMaskOps * distinct(a, extents, true) * chunks(extents);
   }
 
   double split_share() const { return std::min(1.0, lanes_ * bytes_ / target_.cache_line_bytes); }

@@ -1,8 +1,9 @@
-// How well the draft score ranks: random points of an operator's templates, measured once and kept
-// in a file, against their drafts.
+// How well the draft score ranks: random points of an operator's templates (or of
+// its sketches alone), measured once and kept in a file, against their drafts.
 //
 //   ninja -C build perf_draft
 //   build/bin/perf_draft measure POINTS.jsonl 200 1 matmul m=256 n=256 k=256    # points, threads
+//   build/bin/perf_draft measure POINTS.jsonl 200 1 --sketches matmul m=256 n=256 k=256
 //   build/bin/perf_draft rank POINTS.jsonl ...                                  # measures nothing
 //
 // For each operator `rank` prints Spearman's rank correlation of drafted cycles to measured time,
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <tenon/autotvm/sketch.h>
 #include <tenon/driver/driver.h>
 #include <tenon/ir/ops.h>
 #include <tenon/runtime/timer.h>
@@ -45,10 +47,13 @@ double thread_us() {
   return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
 }
 
-Target target_for(int threads) {
+Task task_for(const std::vector<std::string>& words, int threads) {
   Target target = Target::host();
   target.cores = threads;
-  return target;
+  Task task = operator_task(words, target);
+  for (NamedTemplate& sketch : sketches_for(task.program, target))
+    task.templates.push_back(std::move(sketch));
+  return task;
 }
 
 // -- measure
@@ -61,17 +66,18 @@ struct Trial {
   std::vector<double> us;
 };
 
-/// Distinct programs, as many from each template as there are.
-std::vector<Trial> draw(const Task& task, size_t wanted) {
+/// Distinct programs, as many from each of these templates as there are.
+std::vector<Trial> draw(const Task& task, const std::vector<NamedTemplate>& templates,
+                        size_t wanted) {
   std::vector<Trial> out;
   std::set<std::string> seen;
   std::vector<KnobSpace> spaces;
-  for (const NamedTemplate& t : task.templates)
+  for (const NamedTemplate& t : templates)
     spaces.push_back(survey(t.fn, task.program, task.target));
   Rng rng(kSeed);
   for (size_t tries = 0; out.size() < wanted && tries < 20 * wanted; ++tries) {
     const size_t t = tries % spaces.size();
-    Trial trial{task.templates[t].name, spaces[t].random_point(rng), {}, {}, {}};
+    Trial trial{templates[t].name, spaces[t].random_point(rng), {}, {}, {}};
     try {
       const Schedule s = apply_template(task, trial.template_name, trial.point);
       if (!seen.insert(program_hash(s.program())).second) continue;
@@ -106,23 +112,34 @@ void time_all(std::vector<Trial>& trials, int threads) {
     }
 }
 
-void measure(const std::string& file, size_t points, int threads,
-             const std::vector<std::string>& words, const std::string& lock) {
-  const Task task = operator_task(words, target_for(threads));
-  std::vector<Trial> trials = draw(task, points);
-  const int held = lock.empty() ? -1 : open(lock.c_str(), O_RDONLY);
+struct MeasureOptions {
+  std::string file;
+  size_t points = 200;
+  int threads = 1;
+  bool sketches = false;  // points of the sketches alone
+  std::string lock;       // a file that is locked while kernels are timed
+  std::vector<std::string> words;
+};
+
+void measure(const MeasureOptions& o) {
+  const Task task = task_for(o.words, o.threads);
+  std::vector<NamedTemplate> templates;
+  for (const NamedTemplate& t : task.templates)
+    if ((t.name.rfind("sketch.", 0) == 0) == o.sketches) templates.push_back(t);
+  std::vector<Trial> trials = draw(task, templates, o.points);
+  const int held = o.lock.empty() ? -1 : open(o.lock.c_str(), O_RDONLY);
   if (held >= 0) flock(held, LOCK_EX);
   const sched_param first{.sched_priority = 1};
   sched_setscheduler(0, SCHED_RR, &first);  // where it is allowed, builds do not disturb
   const double start = now_us();
-  time_all(trials, threads);
-  fmt::print("{}: {} points, timed in {:.1f} s\n", join(words, " "), trials.size(),
+  time_all(trials, o.threads);
+  fmt::print("{}: {} points, timed in {:.1f} s\n", join(o.words, " "), trials.size(),
              (now_us() - start) * 1e-6);
   if (held >= 0) close(held);
-  std::ofstream out(file, std::ios::app);
+  std::ofstream out(o.file, std::ios::app);
   for (const Trial& t : trials)
-    out << ordered_json{{"operator", words},
-                        {"threads", threads},
+    out << ordered_json{{"operator", o.words},
+                        {"threads", o.threads},
                         {"template", t.template_name},
                         {"knobs", ordered_json::parse(t.point.to_json())},
                         {"us", *std::min_element(t.us.begin(), t.us.end())}}
@@ -245,7 +262,7 @@ void rank(const std::vector<std::string>& files, bool verbose) {
       operators[{j.at("operator"), j.at("threads")}].push_back(std::move(j));
     }
     for (const auto& [key, lines] : operators) {
-      const Task task = operator_task(key.first, target_for(key.second));
+      const Task task = task_for(key.first, key.second);
       std::vector<Scored> all;
       for (const ordered_json& line : lines) all.push_back(score(task, line, key.second));
       report(fmt::format("{} x{}", join(key.first, " "), key.second), std::move(all), verbose);
@@ -255,7 +272,8 @@ void rank(const std::vector<std::string>& files, bool verbose) {
 
 int usage() {
   fmt::print(stderr,
-             "perf_draft measure FILE POINTS THREADS [--lock FILE] OPERATOR ARGUMENTS...\n"
+             "perf_draft measure FILE POINTS THREADS [--lock FILE] [--sketches] OPERATOR "
+             "ARGUMENTS...\n"
              "perf_draft rank [--points] FILE...\n");
   return 2;
 }
@@ -272,13 +290,21 @@ int main(int argc, char** argv) {
       return 0;
     }
     if (words[0] != "measure" || words.size() < 5) return usage();
-    std::string lock;
-    if (words[4] == "--lock" && words.size() > 6) {
-      lock = words[5];
-      words.erase(words.begin() + 4, words.begin() + 6);
+    MeasureOptions options;
+    options.file = words[1];
+    options.points = std::stoul(words[2]);
+    options.threads = std::stoi(words[3]);
+    size_t next = 4;
+    if (words[next] == "--lock" && words.size() > next + 2) {
+      options.lock = words[next + 1];
+      next += 2;
     }
-    measure(words[1], std::stoul(words[2]), std::stoi(words[3]), {words.begin() + 4, words.end()},
-            lock);
+    if (words[next] == "--sketches") {
+      options.sketches = true;
+      ++next;
+    }
+    options.words = {words.begin() + static_cast<std::ptrdiff_t>(next), words.end()};
+    measure(options);
     return 0;
   } catch (const Error& e) {
     fmt::print(stderr, "perf_draft: {}\n", e.what());

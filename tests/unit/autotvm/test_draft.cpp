@@ -280,6 +280,21 @@ TEST_CASE("Bodies of thousands of instructions and gigabytes of workspace are ho
   CHECK(d.hopeless.value() == "more than 1 GiB of workspace");
 }
 
+TEST_CASE("A condition that lanes differ in costs for each load, one of the outer loops nothing") {
+  const Tensor x = input("X", f32, {64, 64});
+  const Axis i("i", 66), j("j", 64);
+  const auto ops = [&](const Expr& inside) {
+    const Tensor y = compute("Y", {i, j}, select(inside, x(Expr(i) - 1, j), float_imm(0)));
+    Schedule s(make_program("pad", {y}), machine());
+    s.split("j", 16);
+    s.vectorize("j.i");
+    return work_of(nests_of(s.program(), {}), "Y").full.ops;
+  };
+  CHECK(ops(Expr(i) >= 1 && Expr(i) < 65) == 0);
+  // One comparison (both ends are one) in 4 instructions, and 2 for the mask of the load.
+  CHECK(ops(Expr(j) >= 1 && Expr(j) < 63) == 6);
+}
+
 TEST_CASE("Elementary functions and divisions cost what they take") {
   const Tensor x = input("X", f32, {4096});
   const auto cycles = [&](const std::function<Expr(const Expr&)>& f) {
