@@ -58,6 +58,7 @@ run lesson_06_staging; expect "this kernel takes it packed ahead" lesson_06_stag
 run lesson_09_intrinsics; expect "operand A of the formula is u8" lesson_09_intrinsics.txt
 run lesson_07_parts_and_tails; expect "a reduction loop is not parallel" lesson_07_parts_and_tails.txt
 run lesson_10_gpu; expect "thread_y" lesson_10_gpu.txt
+run lesson_11_own_formula; expect "of the hand schedule" lesson_11_own_formula.txt
 
 step "beside another LLVM in the same process"
 other=$(ls /usr/lib/x86_64-linux-gnu/libLLVM*.so* 2>/dev/null | sort -V | tail -1 || true)
