@@ -163,12 +163,18 @@ bool TuneSession::everything_fails() const {
 void TuneSession::run(int count) {
   if (finished()) return;
   std::vector<Candidate> candidates;
-  const std::vector<Slot> slots = next_slots(count, candidates);
-  const double start = now_us();
+  const std::vector<Slot> slots =
+      clock_.run("propose", [&] { return next_slots(count, candidates); });
   const std::vector<Measurement> results =
       candidates.empty() ? std::vector<Measurement>() : runner_->measure(candidates);
-  measuring_us_ += now_us() - start;
-  measured_ += static_cast<int64_t>(results.size());
+  clock_.run("record", [&] { take(slots, results); });
+  claims_->release();
+  // The log is what this search measured, in its order, up to where it was ended.
+  if (!candidates.empty() && !logged_us_.empty()) stop_replay();
+}
+
+/// What became of a batch; `results` are of its first candidates.
+void TuneSession::take(const std::vector<Slot>& slots, const std::vector<Measurement>& results) {
   for (const Slot& slot : slots) {
     if (slot.candidate && *slot.candidate >= results.size()) break;  // stopped
     if (slot.candidate || slot.refused) {
@@ -177,9 +183,6 @@ void TuneSession::run(int count) {
       learn(slot.at, slot.trace, slot.us);
     }
   }
-  claims_->release();
-  // The log is what this search measured, in its order, up to where it was ended.
-  if (!candidates.empty() && !logged_us_.empty()) stop_replay();
 }
 
 /// Up to `count` proposals that are new to this session: those the log has, those that are refused,
@@ -370,7 +373,12 @@ double TuneSession::finish_s() const {
 }
 
 double TuneSession::trial_s() const {
-  return measured_ > 0 ? measuring_us_ * 1e-6 / static_cast<double>(measured_) : 0;
+  constexpr double kLeastS = 0.01, kCalls = 6;
+  for (const LoggedRecord& r : records_) {
+    if (r.record.trace == default_trace_ && can_be_best(r.record))
+      return kLeastS + kCalls * median_us(r.record) * 1e-6;
+  }
+  return kLeastS;
 }
 
 /// The best, others that look about as good or better, and last the default. A default that is best
@@ -433,6 +441,7 @@ bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
 void TuneSession::remark() {
   const RunnerNotes notes = runner_->notes();
   report_.stage_s = notes.stage_s;
+  for (const auto& [stage, seconds] : clock_.seconds()) report_.stage_s[stage] += seconds;
   if (notes.disturbs()) report_.remarks.push_back(busy_text(notes));
   if (options_.time_s > 0 && report_.trials == 0 && options_.trials > 0 && !report_.interrupted) {
     report_.remarks.push_back(fmt::format(

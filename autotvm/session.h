@@ -12,6 +12,7 @@
 
 #include "autotvm/claims.h"
 #include "autotvm/forecast.h"
+#include "autotvm/measure/stage_clock.h"
 #include "autotvm/progress.h"
 #include "autotvm/space.h"
 
@@ -55,8 +56,10 @@ class TuneSession {
   /// The task with the first failure and a histogram of the reasons, for a person.
   std::string failure_text() const;
   ProgressState progress() const;
-  /// Seconds that finish() takes, about, and that a trial took so far.
+  /// Seconds that finish() takes, about.
   double finish_s() const;
+  /// Seconds that a trial takes, about: by the first time of the default, which a session that is
+  /// resumed knows too.
   double trial_s() const;
   RunnerNotes runner_notes() const { return runner_->notes(); }
 
@@ -75,6 +78,7 @@ class TuneSession {
   void hear_others();
   void stop_replay();
   bool take_logged(const std::string& key, std::optional<double>& us);
+  void take(const std::vector<Slot>& slots, const std::vector<Measurement>& results);
   void learn(const SpacePoint& at, const std::string& trace, std::optional<double> us);
   bool stopped() const { return options_.stop && options_.stop->load(); }
   std::vector<Slot> next_slots(int count, std::vector<Candidate>& candidates);
@@ -114,9 +118,9 @@ class TuneSession {
   int64_t next_trial_ = 0;
   int64_t worked_ = 0;
   double best_us_ = 0;
-  double start_us_ = 0, measuring_us_ = 0;
-  int64_t measured_ = 0;
+  double start_us_ = 0;
   std::string best_trace_;
+  StageClock clock_;
   int64_t comparison_ = 0;  // the latest
 };
 

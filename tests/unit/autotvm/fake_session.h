@@ -17,6 +17,9 @@ struct FakeRunner : Runner {
   std::function<Measurement(const Candidate&)> answer;
   std::function<double(const Candidate&)> compared_us;
   int* measured = nullptr;
+  RunnerNotes said;
+
+  RunnerNotes notes() const override { return said; }
 
   std::vector<Measurement> measure(const std::vector<Candidate>& candidates) override {
     std::vector<Measurement> out;

@@ -1,4 +1,6 @@
 #include <signal.h>
+#include <sys/wait.h>
+#include <tenon/runtime/timer.h>
 #include <tenon/support/text.h>
 #include <unistd.h>
 
@@ -7,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "autotvm/measure/cpu_use.h"
 #include "autotvm/measure/runner_process.h"
 #include "row_sums.h"
 
@@ -216,6 +219,32 @@ TEST_CASE("two candidates are compared in alternation") {
     CHECK(wrong.samples_us.empty());
     CHECK(right.status == TrialStatus::ok);
   }
+}
+
+TEST_CASE("cold calls find their arguments in memory") {
+  RunnerOptions options = quick_options();
+  const std::vector<double> warm = measure({"right"}, options).at(0).samples_us;
+  options.cold = true;
+  const Measurement cold = measure({"right"}, options).at(0);
+  REQUIRE(cold.status == TrialStatus::ok);
+  CHECK(*std::min_element(cold.samples_us.begin(), cold.samples_us.end()) >
+        *std::min_element(warm.begin(), warm.end()));
+}
+
+TEST_CASE("a busy neighbour is noticed") {
+  const CpuWatch watch;
+  const double until = now_us() + 3e5;
+  const pid_t neighbour = ::fork();
+  if (neighbour == 0) {
+    while (now_us() < until + 1e6) continue;
+    ::_exit(0);
+  }
+  while (now_us() < until) continue;
+  const CpuUse use = watch.stop();
+  ::kill(neighbour, SIGKILL);
+  ::waitpid(neighbour, nullptr, 0);
+  CHECK(use.wall_us > 2.9e5);
+  CHECK(use.others_us + use.waited_us > 0.3 * use.wall_us);
 }
 
 TEST_CASE("several threads") {
