@@ -6,7 +6,10 @@
 
 namespace tenon {
 
-/// What a progress line says about one task.
+/// As many trials as nobody asks for in earnest: no limit.
+inline constexpr int64_t kUnlimitedTrials = 1000000000;
+
+/// What a progress line says about one task, or about several as a whole.
 struct ProgressState {
   std::string task;
   int64_t trials = 0;

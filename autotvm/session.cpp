@@ -333,8 +333,7 @@ ProgressState TuneSession::progress() const {
   out.trials = report_.trials;
   int64_t space = 0;
   for (const KnobSpace& s : space_.spaces()) space += std::min(s.size(), INT64_MAX / 2 - space);
-  constexpr int64_t kNobodyMeans = 1000000000;
-  out.limited = options_.trials < kNobodyMeans;
+  out.limited = options_.trials < kUnlimitedTrials;
   out.trials_wanted = std::min(options_.trials, std::max(space - report_.resumed, out.trials));
   for (const auto& [reason, count] : report_.reasons) out.failed += count;
   out.best_us = best_us_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,8 @@
 
 namespace tenon {
 namespace {
+
+constexpr int64_t kTrialsPerKernel = 32;  // of a network, unless the user says how many
 
 struct TuneCommand : CommandOptions {
   std::string time;
@@ -49,6 +52,21 @@ void print_failure_files(const TuneReport& report) {
                file);
 }
 
+/// Counts of several reports as one, and each remark once.
+TuneReport merged(const std::vector<TuneReport>& reports) {
+  TuneReport out;
+  for (const TuneReport& r : reports) {
+    out.trials += r.trials;
+    out.resumed += r.resumed;
+    out.seconds = std::max(out.seconds, r.seconds);
+    for (const auto& [status, count] : r.statuses) out.statuses[status] += count;
+    for (const auto& [reason, count] : r.reasons) out.reasons[reason] += count;
+    for (const auto& [reason, count] : r.dropped) out.dropped[reason] += count;
+    if (out.remarks.empty()) out.remarks = r.remarks;
+  }
+  return out;
+}
+
 void print_counts(const TuneReport& report) {
   std::string counts;
   for (const auto& [status, count] : report.statuses)
@@ -61,10 +79,10 @@ void print_counts(const TuneReport& report) {
   for (const std::string& remark : report.remarks) fmt::print("  {}\n", remark);
 }
 
-void print_report(const std::string& title, const TuneReport& report) {
+void print_best(const std::string& title, const TuneReport& report) {
   if (report.best.where.path.empty()) {
     fmt::print("{}: no candidate worked\n", title);
-    return print_counts(report);
+    return;
   }
   const double best = median_us(report.best.record), standard = median_us(report.baseline.record);
   // The smallest kernels of a network take some nanoseconds.
@@ -72,7 +90,6 @@ void print_report(const std::string& title, const TuneReport& report) {
   fmt::print("{0}: default {1:.{6}f} us, best {2:.{6}f} us ({3:.2f}x) {4} {5}\n", title, standard,
              best, best > 0 ? standard / best : 0, report.best.record.template_name,
              report.best.where.text(), digits);
-  print_counts(report);
 }
 
 void tune_operator(const TuneCommand& command) {
@@ -81,19 +98,25 @@ void tune_operator(const TuneCommand& command) {
   const TuneReport report = tune_with_report(task, tune_options(command));
   print_warnings(report.warnings);
   print_failure_files(report);
-  if (!command.json) print_report(task.name, report);
+  if (command.json) return;
+  print_best(task.name, report);
+  print_counts(report);
 }
 
 void tune_network(const TuneCommand& command) {
   Network network = Network::load(command.subject[0], network_options(command));
-  const std::vector<TuneReport> reports = tune(network, tune_options(command));
+  TuneOptions options = tune_options(command);
+  if (command.trials < 0 && command.time.empty())
+    options.trials = kTrialsPerKernel * static_cast<int64_t>(network.kernels().size());
+  const std::vector<TuneReport> reports = tune(network, options);
   if (!reports.empty()) print_warnings(reports[0].warnings);  // one log for all
   bool worked = reports.empty();
   for (size_t k = 0; k < reports.size(); ++k) {
     print_failure_files(reports[k]);
-    if (!command.json) print_report(network.kernels()[k].name, reports[k]);
+    if (!command.json) print_best(network.kernels()[k].name, reports[k]);
     worked |= !reports[k].best.where.path.empty();
   }
+  if (!command.json) print_counts(merged(reports));
   if (!worked && !interrupted()) throw CheckFailed{};
 }
 
@@ -119,7 +142,8 @@ void add_tune(CLI::App& app) {
   verb->add_option("--time", command->time,
                    "budget: 60s, 5m; alone it leaves the trials unlimited");
   verb->add_option("--trials", command->trials,
-                   "so many more trials, whatever their status (default 100)");
+                   "so many more trials in all, whatever their status (default 100; 32 for each "
+                   "kernel of a network)");
   verb->add_option("--log", command->log, "file of records (default tuning_logs/NAME.jsonl)");
   verb->add_option("--seed", command->seed, "of the search and the inputs")->capture_default_str();
   verb->add_option("--search", command->search, "guided, random, grid or evolutionary")

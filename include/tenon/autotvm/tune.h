@@ -19,10 +19,10 @@ SpaceKind parse_space_kind(const std::string& word);
 
 struct TuneOptions {
   /// Trials to make in this call, whatever their status; with a log that has some already: so many
-  /// more. 0: only the default schedule, where the log lacks it.
+  /// more. 0: only the default schedule, where the log lacks it. For tune_all(): of all tasks
+  /// together, beside their defaults.
   int64_t trials = 100;
-  /// Seconds after which no new trial starts; 0: no limit. For tune_all(): all tasks together, and
-  /// `trials` is for each.
+  /// Seconds after which no new trial starts; 0: no limit. For tune_all(): of all tasks together.
   double time_s = 0;
   /// Where trials are kept and resumed from; empty: tuning_logs/NAME.jsonl. What is tried next is a
   /// function of the log and the seed: a session that was killed ends, resumed with the same seed,
@@ -61,8 +61,8 @@ struct TuneReport {
   /// Why points were dropped before any trial, by their forecast -> how many.
   std::map<std::string, int64_t> dropped;
   std::vector<std::string> warnings;  ///< of the log that was resumed: what of it is not used, why
-  std::vector<std::string> remarks;         ///< for a person: a busy machine, too little time
-  std::map<std::string, double> stage_s;    ///< where the time went: "compile" -> 3.2, ...
+  std::vector<std::string> remarks;   ///< for a person: a busy machine, too little time
+  std::map<std::string, double> stage_s;  ///< where the time went: "compile" -> 3.2, ...
   /// One for each wrong answer and each bug of ours: `tenon replay FILE` reproduces it.
   std::vector<std::string> failure_files;
 };
