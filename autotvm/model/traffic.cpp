@@ -27,8 +27,11 @@ Sharing sharing_of(const NestTree& tree, const NestStage& stage, int threads) {
   for (size_t l = 0; l < stage.path.size(); ++l) {
     const NestLoop& loop = tree.loops[static_cast<size_t>(stage.path[l])];
     if (loop.loop->mark != LoopMark::parallel) continue;
-    const double rounds = std::ceil(loop.extent / threads);
-    return {l, std::min(1.0, rounds / loop.extent), loop.extent};
+    double share = std::ceil(loop.extent / threads) / loop.extent;
+    // The last piece is short where the loops overshoot an axis: the whole ones are more of it.
+    for (const NestAxis& a : stage.axes)
+      if (a.form.step[l] != 0) share *= std::max(1.0, (a.form.span[0] + 1.0) / a.extent);
+    return {l, std::min(1.0, share), loop.extent};
   }
   return {};
 }

@@ -268,6 +268,17 @@ TEST_CASE("Threads share the pieces of a loop, and what is left over waits") {
   CHECK(draft_of(s, 3).cycles < two.cycles);
 }
 
+TEST_CASE("A short last piece leaves most of the work to the first") {
+  const Tensor x = input("X", f32, {19, 1 << 14});
+  const Axis i("i", 19), j("j", 1 << 14);
+  Schedule s(make_program("map", {compute("Y", {i, j}, exp(x(i, j)))}), machine());
+  s.split("i", 16);
+  s.split("j", 16);
+  s.vectorize("j.i").parallel("i.o");
+  CHECK(draft_of(s, 2).features.balance ==
+        Approx(19. / 32));  // 16 rows on one core, 3 on the other
+}
+
 TEST_CASE("Bodies of thousands of instructions and gigabytes of workspace are hopeless") {
   CHECK(draft_of(tiled(product(64, 128, 512), 6, 64, 128)).hopeless.value() ==
         "more than 2000 instructions a step");
