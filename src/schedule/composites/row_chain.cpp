@@ -156,14 +156,22 @@ std::vector<std::string> vectorize_lanes(Schedule& s, const std::string& stage, 
 /// Sums along neighbours as partial sums side by side. Not in half precision, as above.
 ///   for k: S += x(k)   ->   for k.i in 0..parts: S.rf(k.i) = sum of x(k.o * parts + k.i);  S = sum
 ///   of S.rf
-void cut_into_parts(Schedule& s, const std::string& stage, int64_t parts) {
-  const ReductionLoops loops = reduction_loops(s.program(), stage, nullptr);
-  if (is_half(s, stage) || loops.reduce.empty()) return;
-  const Loop& last = loops.reduce.back();
-  if (!combines_a_row(s, stage, last) || loop_extent(s, last) < 2 * parts) return;
-  Schedule cut = s;
-  const Loop inner = cut[stage].split(last, parts).inner;
-  if (!cut.try_apply(RFactor{stage, inner.name})) s = cut;
+/// Returns the stages that made the sums.
+std::vector<std::string> cut_into_parts(Schedule& s, const std::vector<std::string>& stages,
+                                        int64_t parts) {
+  std::vector<std::string> made;
+  for (const std::string& stage : stages) {
+    const ReductionLoops loops = reduction_loops(s.program(), stage, nullptr);
+    if (parts == 0 || is_half(s, stage) || loops.reduce.empty()) continue;
+    const Loop& last = loops.reduce.back();
+    if (!combines_a_row(s, stage, last) || loop_extent(s, last) < 2 * parts) continue;
+    Schedule cut = s;
+    const Loop inner = cut[stage].split(last, parts).inner;
+    if (cut.try_apply(RFactor{stage, inner.name})) continue;
+    s = cut;
+    made.push_back(stage + ".rf");
+  }
+  return made;
 }
 
 /// Rows that come from beyond the second cache: the next one is asked for while the last pass over
@@ -215,20 +223,21 @@ std::pair<Loop, Loop> rows_outside(Schedule& s, const std::string& last, const R
 }  // namespace
 
 void schedule_rows(Schedule& s, const RowOptions& options) {
-  if (options.parts > 0)
-    for (const std::string& stage : reduction_names(s.program()))
-      cut_into_parts(s, stage, options.parts);
-  const std::vector<std::string> stages = s.stages();
-  const std::set<std::string> reductions = reduction_names(s.program());
-  const std::string last = stages.back();
   const RowLoops r = row_loops(s.program());
-  if (r.rows.empty() || options.apart) return schedule_apart(s, stages, reductions, options.lanes);
+  if (r.rows.empty() || options.apart) {
+    cut_into_parts(s, s.stages(), options.parts);
+    return schedule_apart(s, s.stages(), reduction_names(s.program()), options.lanes);
+  }
+  const std::vector<std::string> stages = s.stages();
+  const std::string last = stages.back();
   int64_t rows = 1;
   for (const Loop& l : r.rows) rows *= loop_extent(s, l);
   const auto [row, outermost] = rows_outside(s, last, r);
   std::vector<std::string> inside;
   for (size_t n = stages.size() - 1; n-- > 0;)
     if (!s.try_apply(ComputeAt{stages[n], last, row.name})) inside.push_back(stages[n]);
+  for (const std::string& part : cut_into_parts(s, inside, options.parts)) inside.push_back(part);
+  const std::set<std::string> reductions = reduction_names(s.program());
   std::vector<std::string> done = inside;
   for (const std::string& stage : inside) {
     if (!reductions.count(stage))
