@@ -16,6 +16,7 @@ std::string why_foreign(const Record& r, const RecordQuery& q) {
   if (r.target.cpu != q.target.cpu) return fmt::format("on another CPU ({})", r.target.cpu);
   if (r.tenon != q.tenon || r.llvm != q.llvm)
     return fmt::format("by another version (tenon {}, LLVM {})", r.tenon, r.llvm);
+  if (r.cold != q.cold) return r.cold ? "with cold caches" : "with warm caches";
   return "at other sample sizes";
 }
 
