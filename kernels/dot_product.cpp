@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "arith/formula_match.h"
 #include "kernels/blocking.h"
 #include "schedule/composites/cost.h"
+#include "schedule/composites/fitting_intrinsics.h"
 
 namespace tenon {
 namespace {
@@ -15,17 +15,6 @@ const Stage* find_stage_of(const std::vector<StagePath>& paths, const std::strin
   for (const StagePath& path : paths)
     if (path.stage->name == name) return path.stage;
   return nullptr;
-}
-
-bool has_instruction(const Intrinsic& intrinsic, const IntrinsicParts& parts,
-                     const Target& target) {
-  const int64_t lanes = parts.is_tile() ? parts.lanes : target.lanes(parts.output->dtype);
-  return std::any_of(intrinsic.implementations.begin(), intrinsic.implementations.end(),
-                     [&](const IntrinsicImplementation& code) {
-                       return code.lanes == lanes &&
-                              std::all_of(code.features.begin(), code.features.end(),
-                                          [&](const auto& f) { return target.has_feature(f); });
-                     });
 }
 
 /// The only dimension whose index is the variable itself; nothing when another index uses it too.
@@ -63,42 +52,6 @@ std::optional<DotProduct> describe(const std::vector<Expr>& loads, const Stage& 
   return out;
 }
 
-bool starts_at_zero(const Stage& stage) {
-  return stage.init.size() == 1 && (as_int(stage.init[0]) == 0 || as_float(stage.init[0]) == 0.0);
-}
-
-/// The rows of a tile are those of the formula's first input, which only matters where the two
-/// differ in type.
-bool rows_first(const std::vector<Expr>& loads, const Stage& stage) {
-  const Var& lane = stage.axes[stage.indices.size() - 1].axis.var;
-  return loads.size() == 2 && (loads[0].dtype() == loads[1].dtype() || !uses_var(loads[0], lane));
-}
-
-/// An instruction of the target and how the stage's value is its formula.
-struct Matching {
-  IntrinsicRef intrinsic;
-  IntrinsicParts parts;
-  FormulaMatch match;
-};
-
-std::vector<Matching> matching(const Stage* stage, const Target& target, DotUnit unit) {
-  std::vector<Matching> out;
-  const bool tiles = unit == DotUnit::tiles;
-  if (!stage || !stage->combiner || stage->values.size() != 1) return out;
-  if (tiles && !starts_at_zero(*stage)) return out;
-  for (const auto& intrinsic : intrinsics()) {
-    const IntrinsicParts parts = parts_of(*intrinsic);
-    if (parts.is_tile() != tiles || parts.output->dtype != stage->outputs[0]->dtype ||
-        !has_instruction(*intrinsic, parts, target) ||
-        combiner_op(*parts.stage->combiner) != combiner_op(*stage->combiner))
-      continue;
-    FormulaMatch match = match_formula(parts, stage->values[0]);
-    if (!match.difference.empty() || (tiles && !rows_first(match.loads, *stage))) continue;
-    out.push_back({intrinsic, parts, std::move(match)});
-  }
-  return out;
-}
-
 /// Does it move with v along one dimension only, by neighbours?
 bool neighbours_along(const Expr& e, const Var& v) {
   const Load* l = e.as<Load>();
@@ -117,7 +70,7 @@ std::optional<DotProduct> find_dot_product(const Program& program, const Contrac
   const std::vector<StagePath> paths = stage_paths(program.body);
   const Stage* stage = find_stage_of(paths, c.stage);
   if (c.reduce.size() != 1 || (unit == DotUnit::tiles && !c.rows)) return std::nullopt;
-  for (const Matching& m : matching(stage, target, unit)) {
+  for (const FittingIntrinsic& m : fitting_intrinsics(stage, target, unit == DotUnit::tiles)) {
     auto out = describe(m.match.loads, *stage, c);
     if (!out) continue;
     out->intrinsic = m.intrinsic;
@@ -133,7 +86,7 @@ std::optional<IntrinsicRef> find_conv_dots(const Program& program, const Blocked
   const std::vector<StagePath> paths = stage_paths(program.body);
   const Stage* stage = find_stage_of(paths, c.stage);
   if (c.depthwise || !c.paired.empty() || c.reduce.empty()) return std::nullopt;
-  for (const Matching& m : matching(stage, target, unit)) {
+  for (const FittingIntrinsic& m : fitting_intrinsics(stage, target, unit == DotUnit::tiles)) {
     const bool tiles = unit == DotUnit::tiles;
     const int64_t whole = m.parts.group * (tiles ? m.parts.steps : 1);
     const Var& channel = stage->axes.back().axis.var;

@@ -19,6 +19,7 @@ struct CutLoops {
   std::vector<Loop> tiles;                      // the last is the tile's
   std::vector<Loop> unrolled;
   Loop vector;
+  Loop terms;  // what one instruction adds up in a lane; no name: one term
   bool k_in_blocks = false;
 };
 
@@ -102,6 +103,11 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
     reductions.push_back({nest.stage, nest.axes[n].loop});
     extents.push_back(nest.axes[n].extent);
   }
+  if (sketch.dots) {
+    const auto [o, i] = anchor.split(reductions.back(), sketch.group);
+    reductions.back() = o;
+    cut.terms = i;
+  }
   const size_t k = nest.longest_reduction() - nest.spatial;
   if (plan.k_block > 0 && plan.k_block < extents[k]) {
     const auto [o, i] = anchor.split(reductions[k], plan.k_block);
@@ -137,6 +143,7 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
     cut.unrolled.push_back(vectors);
   }
   order.push_back(cut.vector);
+  if (sketch.dots) order.push_back(cut.terms);
   anchor.reorder(order);
   return cut;
 }
@@ -147,6 +154,8 @@ struct Packing {
   std::vector<LayoutDim> layout;
   size_t dim = 0;
   int64_t width = 1;
+  size_t terms_dim = 0;  // where one element is a group of terms
+  int64_t group = 1;
 };
 
 Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand& o,
@@ -169,11 +178,30 @@ Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand
   };
   for (size_t d = 0; d < o.dims.size(); ++d)
     if (d != p.dim && is_spatial(d)) p.layout.push_back({dim(d), 1, 0});
+  if (sketch.dots && o.moves(sketch.vector_axis)) {
+    p.terms_dim = nest.dim_of(o, nest.axes.size() - 1).value_or(0);
+    p.group = sketch.group;
+  }
   p.layout.push_back({dim(p.dim), p.width, 0});
   for (size_t d = 0; d < o.dims.size(); ++d)
-    if (d != p.dim && !is_spatial(d)) p.layout.push_back({dim(d), 1, 0});
+    if (d != p.dim && !is_spatial(d))
+      p.layout.push_back({dim(d), p.group > 1 && d == p.terms_dim ? p.group : 1, 0});
   if (p.width > 1) p.layout.push_back({dim(p.dim), 1, p.width});
+  if (p.group > 1) p.layout.push_back({dim(p.terms_dim), 1, p.group});
   return p;
+}
+
+/// A copy in groups: for each piece the terms of a group one after the other into the same lines.
+void interleave(Schedule& s, const std::string& copy, std::vector<Loop> loops, const Packing& p) {
+  const auto [groups, term] = s[copy].split(loops[p.terms_dim], p.group);
+  loops[p.terms_dim] = groups;
+  const auto [outer, inner] = s[copy].split(loops[p.dim], p.width);
+  loops[p.dim] = outer;
+  std::vector<LoopRef> order(loops.begin(), loops.end());
+  order.insert(order.end(), {term, inner});
+  s[copy].reorder(order);
+  s[copy].unroll(term);
+  s.try_apply(Vectorize{copy, inner.name, Tail::mask});
 }
 
 /// Makes the copy in vectors: along the rows of the operand where the cut dimension is its last,
@@ -181,6 +209,11 @@ Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand
 void finish_copy(Schedule& s, const std::string& copy, std::vector<Loop> loops, const Packing& p,
                  bool at_root) {
   const bool rows = p.dim + 1 == loops.size();
+  if (p.group > 1) {
+    interleave(s, copy, loops, p);
+    if (at_root) fuse_and_parallel(s, copy, {s[copy].loops()[0]});
+    return;
+  }
   if (p.width == 1) {
     if (at_root) fuse_and_parallel(s, copy, {loops[0]});
     return;
@@ -266,7 +299,10 @@ void apply_tiles(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
   place_results(s, sketch, cut, done);
   const size_t shared = make_copies(s, sketch, plan, cut, done);
   for (const Loop& l : cut.unrolled) s[nest.stage].unroll(l);
-  s[nest.stage].vectorize(cut.vector, {Tail::mask});
+  if (sketch.dots)
+    s[nest.stage].tensorize(cut.vector, *sketch.dots);
+  else
+    s[nest.stage].vectorize(cut.vector, {Tail::mask});
   std::vector<Loop> outer(cut.blocks.begin(),
                           cut.blocks.begin() + static_cast<std::ptrdiff_t>(shared));
   const bool to_tiles = shared == cut.blocks.size() && !cut.k_in_blocks;

@@ -34,11 +34,20 @@ struct TileSketch {
   bool has_prologue = false;
   TilePlan standard = {};                ///< in closed form; inner counts elements
   std::vector<int64_t> step_sizes = {};  ///< what TilePlan::steps may be
+  /// An instruction that adds up `group` terms of the last reduction for each lane; the nest then
+  /// counts whole groups along it.
+  std::optional<IntrinsicRef> dots = {};
+  int64_t group = 1;
 };
 
 /// One sketch for each axis that can become vectors, the most promising first.
 std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
                                       const Target& target);
+
+/// The same on an instruction of the target that adds up groups of narrow numbers, for each axis
+/// that can be its lanes; none where no instruction fits or the last reduction has no whole groups.
+std::vector<TileSketch> dot_sketches(const Program& program, const AnchorNest& nest,
+                                     bool has_prologue, const Target& target);
 
 /// Declares the sketch's knobs and answers with a plan.
 TilePlan choose_tiles(const TileSketch& sketch, const Target& target, Knobs& knobs);

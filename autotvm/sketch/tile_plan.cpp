@@ -3,6 +3,7 @@
 
 #include "autotvm/sketch/multi_level_tile.h"
 #include "schedule/composites/cost.h"
+#include "schedule/composites/fitting_intrinsics.h"
 #include "schedule/composites/nests.h"
 
 namespace tenon {
@@ -242,6 +243,38 @@ std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
   return out;
 }
 
+std::vector<TileSketch> dot_sketches(const Program& program, const AnchorNest& nest,
+                                     bool has_prologue, const Target& target) {
+  const Stage* stage = nullptr;
+  for (const StagePath& path : stage_paths(program.body))
+    if (path.stage->name == nest.stage) stage = path.stage;
+  const std::vector<FittingIntrinsic> fitting = fitting_intrinsics(stage, target, false);
+  const size_t last = nest.axes.size() - 1;
+  std::vector<TileSketch> out;
+  if (fitting.empty()) return out;
+  const int64_t group = fitting[0].parts.group;
+  const auto grouped = [&](const Operand& o) { return nest.dim_of(o, last).has_value(); };
+  if (nest.axes[last].extent % group != 0 ||
+      !std::all_of(nest.operands.begin(), nest.operands.end(), grouped))
+    return out;
+  AnchorNest groups = nest;
+  groups.axes[last].extent /= group;
+  for (TileSketch& sketch : tile_sketches(groups, has_prologue, target)) {
+    const size_t v = sketch.vector_axis;
+    const auto fits = [&](const Operand& o) {
+      return o.moves(v) ? nest.dim_of(o, v).has_value() : o.neighbours_along(last);
+    };
+    if (!std::all_of(nest.operands.begin(), nest.operands.end(), fits)) continue;
+    sketch.dots = fitting[0].intrinsic;
+    sketch.group = group;
+    for (size_t n = 0; n < nest.operands.size(); ++n)
+      if (nest.operands[n].moves(v) && sketch.standard.pack[n] == "no")
+        sketch.standard.pack[n] = "root";
+    out.push_back(std::move(sketch));
+  }
+  return out;
+}
+
 TilePlan choose_tiles(const TileSketch& sketch, const Target& target, Knobs& knobs) {
   const AnchorNest& nest = *sketch.nest;
   const TilePlan& standard = sketch.standard;
@@ -267,9 +300,14 @@ TilePlan choose_tiles(const TileSketch& sketch, const Target& target, Knobs& kno
   plan.steps = knobs.pick("steps", sketch.step_sizes, standard.steps);
   plan.vector_blocks_first = knobs.flag("vector_blocks_first", standard.vector_blocks_first);
   plan.vector_tiles_first = knobs.flag("vector_tiles_first", standard.vector_tiles_first);
-  for (size_t n = 0; n < nest.operands.size(); ++n)
-    plan.pack[n] = knobs.choice("pack." + nest.operands[n].buffer,
-                                pack_words(nest, nest.operands[n], v), standard.pack[n]);
+  for (size_t n = 0; n < nest.operands.size(); ++n) {
+    std::vector<std::string> words = pack_words(nest, nest.operands[n], v);
+    if (sketch.dots && nest.operands[n].moves(v))
+      words.erase(words.begin());  // groups are made
+    else if (sketch.dots)
+      words = {"no"};  // groups are read as they lie
+    plan.pack[n] = knobs.choice("pack." + nest.operands[n].buffer, words, standard.pack[n]);
+  }
   if (sketch.has_prologue) plan.inlined = knobs.flag("inline", standard.inlined);
   require_fit(sketch, target, knobs);
   return plan;

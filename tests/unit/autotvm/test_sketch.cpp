@@ -73,6 +73,13 @@ Named blocked_convolution() {
                                              {r, u, v}))};
 }
 
+/// Bytes with wide sums: machines add up four of them at once.
+Named bytes_product() {
+  const Axis i("i", 21), j("j", 37), k("k", 48);
+  const Tensor a = input("A", u8, {21, 48}), b = input("B", i8, {48, 37});
+  return {"bytes_product", compute("C", {i, j}, sum(cast(i32, a(i, k)) * cast(i32, b(k, j)), k))};
+}
+
 Named depthwise() {
   const Axis c("c", 7), p("p", 13), q("q", 21), u("u", 3), v("v", 3);
   const Tensor x = input("X", f32, {7, 15, 23}), w = input("W", f32, {7, 3, 3});
@@ -112,9 +119,9 @@ Named turned_sum_of_maps() {
 }
 
 std::vector<Named> formulas() {
-  return {product(),     turned_product(),      batch_product(),     bilinear(),
-          convolution(), blocked_convolution(), depthwise(),         softmax(),
-          column_sums(), whole_sum(),           turned_sum_of_maps()};
+  return {product(),     turned_product(),      batch_product(), bilinear(),
+          convolution(), blocked_convolution(), bytes_product(), depthwise(),
+          softmax(),     column_sums(),         whole_sum(),     turned_sum_of_maps()};
 }
 
 Target two_cores() {
@@ -222,6 +229,20 @@ TEST_CASE("sketches: rows that two axes cut together can be packed along the inn
   const std::vector<TileSketch> sketches = tile_sketches(nest, false, two_cores());
   CHECK(sketches[0].vector_axis == 3);
   CHECK(sketches[0].standard.pack[1] == "root");
+}
+
+TEST_CASE("sketches: an instruction that adds up groups is used where the target has it") {
+  Target target = two_cores();
+  const Program program = make_program("bytes", {bytes_product().result});
+  const auto has_dots = [&] {
+    const std::vector<std::string> rules = names(sketches_for(program, target));
+    return std::count(rules.begin(), rules.end(), "sketch.dots.j") == 1;
+  };
+  target.vector_bits = 512;
+  target.features = {"avx512f", "avx512bw", "avx512vl", "avx512vnni"};
+  CHECK(has_dots());
+  target.features = {"avx512f", "avx512bw", "avx512vl"};
+  CHECK(!has_dots());
 }
 
 TEST_CASE("sketches: what the anchor reads, axis by axis") {
