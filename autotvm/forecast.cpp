@@ -2,11 +2,8 @@
 
 #include <tenon/support/text.h>
 
-#include <algorithm>
-#include <atomic>
-#include <thread>
-
 #include "autotvm/model/draft.h"
+#include "autotvm/on_cores.h"
 
 namespace tenon {
 namespace {
@@ -31,24 +28,16 @@ DraftForecaster::DraftForecaster(const TaskSpace& space, const Task& task, int t
 
 std::vector<Forecast> DraftForecaster::operator()(const std::vector<SpacePoint>& points) {
   std::vector<Forecast> out(points.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t n = next++; n < points.size(); n = next++) {
-      const Result<Candidate> candidate = space_->candidate(points[n]);
-      if (!candidate) {
-        out[n].hopeless = refusal_class(candidate.error());
-        continue;
-      }
-      const Draft d = draft(candidate.value().program, target_, threads_, sizes_);
-      out[n].us = d.cycles;
-      if (d.hopeless) out[n].hopeless = *d.hopeless;
+  on_cores(target_.cores, points.size(), [&](size_t n) {
+    const Result<Candidate> candidate = space_->candidate(points[n]);
+    if (!candidate) {
+      out[n].hopeless = refusal_class(candidate.error());
+      return;
     }
-  };
-  std::vector<std::thread> others;
-  const auto cores = static_cast<size_t>(std::max(1, target_.cores));
-  for (size_t n = 1; n < std::min(cores, points.size()); ++n) others.emplace_back(work);
-  work();
-  for (std::thread& t : others) t.join();
+    const Draft d = draft(candidate.value().program, target_, threads_, sizes_);
+    out[n].us = d.cycles;
+    if (d.hopeless) out[n].hopeless = *d.hopeless;
+  });
   for (const Forecast& f : out)
     if (!f.hopeless.empty()) ++(*dropped_)[f.hopeless];
   return out;

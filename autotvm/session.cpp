@@ -10,6 +10,8 @@
 #include <cctype>
 #include <ctime>
 
+#include "autotvm/ranked.h"
+
 namespace tenon {
 namespace {
 
@@ -89,7 +91,8 @@ TuneSession::TuneSession(const Task& task, const TuneOptions& options,
       query_(query_of(task_, options_)),
       space_(task_, options_.space),
       forecast_(space_, task_, options_.threads),
-      search_(make_search(options_.search, space_.spaces(), options_.seed, forecast_)),
+      search_(make_search(options_.search, space_.spaces(), options_.seed, forecast_,
+                          ranker_model(space_, task_, options_, ranker_warning_))),
       runner_(std::move(runner)),
       start_us_(now_us()) {
   if (!task_.target.runs_on(Target::host())) {
@@ -108,6 +111,7 @@ TuneSession::TuneSession(const Task& task, const TuneOptions& options,
     first_failure_ = "the default schedule is refused: " + standard.error();
   }
   resume();
+  if (!ranker_warning_.empty()) report_.warnings.push_back(ranker_warning_);
 }
 
 /// A trial is over, or the log has it: the search learns of it. A refused point has no trace.

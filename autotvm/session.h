@@ -101,6 +101,7 @@ class TuneSession {
   RecordQuery query_;
   TaskSpace space_;
   DraftForecaster forecast_;
+  std::string ranker_warning_;
   std::optional<Candidate> default_;  // nothing: the default template refuses
   std::string default_trace_;
   std::unique_ptr<Search> search_;

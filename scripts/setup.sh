@@ -7,6 +7,7 @@ packages=(
   llvm-19-dev libzstd-dev libxml2-dev zlib1g-dev lld-19
   nlohmann-json3-dev libfmt-dev libcli11-dev catch2
   protobuf-compiler libprotobuf-dev
+  libxgboost-dev
   opencl-headers ocl-icd-libopencl1 pocl-opencl-icd
   python3 python3-venv fonts-dejavu-core libz3-dev
 )

@@ -19,11 +19,22 @@ constexpr size_t kFastest = 6;        // measured points that have children late
 constexpr int kChildrenLater = 48;    // for each batch of proposals
 constexpr double kChanceShare = 0.1;  // of the proposals
 constexpr size_t kKept = 2048;        // points that wait, the best forecasts of them
+constexpr size_t kHead = 128;         // of them that a model corrects
+constexpr size_t kNewInHead = 32;     // of these at most so many each time, but for the first
+constexpr int kProposalsBetween = 8;  // of such times
+constexpr size_t kLeastTrials = 8;    // for a model to be fitted, and between two fits
 
 /// A point that waits to be proposed.
 struct Waiting {
   SpacePoint at;
-  double us = 0;  // the forecast, as it was made
+  double us = 0;                                    // the forecast, as it was made
+  std::optional<double> correction = std::nullopt;  // by the model
+};
+
+struct Trial {
+  SpacePoint at;
+  double us = 0, log_ratio = 0;  // measured; of this over the forecast
+  double known = 0;              // what the model said of log_ratio before the session
 };
 
 /// What a template's trials took, beside their forecasts.
@@ -41,8 +52,12 @@ struct Calibration {
 
 class GuidedSearch : public Search {
  public:
-  GuidedSearch(std::vector<KnobSpace> spaces, uint64_t seed, Forecaster forecast)
-      : pool_(std::move(spaces)), rng_(seed), forecast_(std::move(forecast)) {
+  GuidedSearch(std::vector<KnobSpace> spaces, uint64_t seed, Forecaster forecast,
+               std::shared_ptr<ForecastModel> model)
+      : pool_(std::move(spaces)),
+        rng_(seed),
+        forecast_(std::move(forecast)),
+        model_(std::move(model)) {
     TENON_CHECK(forecast_, "a guided search without forecasts");
     calibrations_.resize(pool_.spaces().size());
   }
@@ -56,9 +71,11 @@ class GuidedSearch : public Search {
       if (const auto at = pool_.take_default()) out.push_back(*at);
     }
     if (static_cast<int>(out.size()) == n) return out;
+    look_at_trials();
     populate();
     breed_fastest();
     rank();
+    ask_model();
     while (static_cast<int>(out.size()) < n) {
       const std::optional<SpacePoint> at = next();
       if (!at) break;
@@ -79,12 +96,32 @@ class GuidedSearch : public Search {
 
  private:
   void learn_time(const SpacePoint& at, double us) {
-    const auto known = forecasts_.find(at);
-    const double forecast = known != forecasts_.end() ? known->second : forecast_({at})[0].us;
-    if (forecast > 0 && us > 0)
-      calibrations_[at.template_index].log_ratios.push_back(std::log(us / forecast));
+    news_.push_back({at, us});
     fastest_.emplace(us, at);
     if (fastest_.size() > kFastest) fastest_.erase(std::prev(fastest_.end()));
+  }
+
+  /// What was learned of since the last proposals, beside its forecasts.
+  void look_at_trials() {
+    std::vector<SpacePoint> points, unknown;
+    for (const Trial& t : news_) {
+      points.push_back(t.at);
+      if (!forecasts_.count(t.at)) unknown.push_back(t.at);
+    }
+    const std::vector<Forecast> forecasts = forecast_(unknown);
+    for (size_t n = 0; n < unknown.size(); ++n) forecasts_[unknown[n]] = forecasts[n].us;
+    const std::vector<Correction> said =
+        model_ ? model_->correct(points) : std::vector<Correction>(points.size());
+    for (size_t n = 0; n < news_.size(); ++n) {
+      Trial& t = news_[n];
+      const double forecast = forecasts_.at(t.at);
+      if (forecast <= 0 || t.us <= 0) continue;
+      t.log_ratio = std::log(t.us / forecast);
+      t.known = said[n].known;
+      calibrations_[t.at.template_index].log_ratios.push_back(t.log_ratio - t.known);
+      trials_.push_back(std::move(t));
+    }
+    news_.clear();
   }
 
   /// Forecasts the points and lets those with hope wait.
@@ -151,19 +188,68 @@ class GuidedSearch : public Search {
     }
   }
 
-  /// By calibrated forecast, the best first; equal ones in the order of their points.
-  void rank() {
+  std::vector<double> factors() const {
     std::vector<double> all;
     for (const Calibration& c : calibrations_)
       all.insert(all.end(), c.log_ratios.begin(), c.log_ratios.end());
     const double of_all = all.empty() ? 0 : median(all);
-    std::vector<double> factors;
-    for (const Calibration& c : calibrations_) factors.push_back(c.factor(of_all));
+    std::vector<double> out;
+    for (const Calibration& c : calibrations_) out.push_back(c.factor(of_all));
+    return out;
+  }
+
+  /// By calibrated and corrected forecast, the best first; equal ones in the order of their points.
+  void rank() {
+    const std::vector<double> by_template = factors();
+    const auto estimate = [&](const Waiting& w) {
+      return w.us * by_template[w.at.template_index] * std::exp(w.correction.value_or(0));
+    };
     std::sort(waiting_.begin(), waiting_.end(), [&](const Waiting& a, const Waiting& b) {
-      const double x = a.us * factors[a.at.template_index], y = b.us * factors[b.at.template_index];
+      const double x = estimate(a), y = estimate(b);
       return x != y ? x < y : a.at < b.at;
     });
     if (waiting_.size() > kKept) waiting_.resize(kKept);
+  }
+
+  /// Now and then: the model learns of the trials and corrects the best forecasts.
+  void ask_model() {
+    if (!model_) return;
+    const bool learns = trials_.size() >= next_fit_;
+    if (!learns && asked_ && ++proposals_since_ < kProposalsBetween) return;
+    size_t most = asked_ ? kNewInHead : kHead;
+    if (learns) {
+      fit_model();
+      for (Waiting& w : waiting_) w.correction.reset();
+      most = kHead;
+    }
+    asked_ = true;
+    proposals_since_ = 0;
+    correct_head(most);
+    rank();
+  }
+
+  void fit_model() {
+    next_fit_ = trials_.size() + std::max(kLeastTrials, trials_.size() / 4);
+    const std::vector<double> by_template = factors();
+    const double best = fastest_.begin()->first;
+    std::vector<TrialRest> rests;
+    for (const Trial& t : trials_) {
+      const double left = t.log_ratio - t.known - std::log(by_template[t.at.template_index]);
+      rests.push_back({t.at, left, best / t.us});
+    }
+    model_->fit(rests);
+  }
+
+  /// Corrects at most so many of the first points that are not corrected yet.
+  void correct_head(size_t most) {
+    std::vector<size_t> places;
+    for (size_t n = 0; n < std::min(kHead, waiting_.size()) && places.size() < most; ++n)
+      if (!waiting_[n].correction) places.push_back(n);
+    std::vector<SpacePoint> points;
+    for (size_t n : places) points.push_back(waiting_[n].at);
+    const std::vector<Correction> said = model_->correct(points);
+    for (size_t n = 0; n < places.size(); ++n)
+      waiting_[places[n]].correction = said[n].known + said[n].session;
   }
 
   std::optional<SpacePoint> next() {
@@ -182,6 +268,11 @@ class GuidedSearch : public Search {
   PointPool pool_;
   Rng rng_;
   Forecaster forecast_;
+  std::shared_ptr<ForecastModel> model_;
+  bool asked_ = false;  // the model
+  int proposals_since_ = 0;
+  size_t next_fit_ = kLeastTrials;
+  std::vector<Trial> news_, trials_;  // learned of since the last proposals; before
   bool default_proposed_ = false, populated_ = false;
   std::vector<Waiting> waiting_;
   std::map<SpacePoint, double> forecasts_;
@@ -192,8 +283,9 @@ class GuidedSearch : public Search {
 }  // namespace
 
 std::unique_ptr<Search> guided_search(std::vector<KnobSpace> spaces, uint64_t seed,
-                                      Forecaster forecast) {
-  return std::make_unique<GuidedSearch>(std::move(spaces), seed, std::move(forecast));
+                                      Forecaster forecast, std::shared_ptr<ForecastModel> model) {
+  return std::make_unique<GuidedSearch>(std::move(spaces), seed, std::move(forecast),
+                                        std::move(model));
 }
 
 }  // namespace tenon

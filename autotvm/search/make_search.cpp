@@ -5,8 +5,10 @@
 namespace tenon {
 
 std::unique_ptr<Search> make_search(const std::string& name, std::vector<KnobSpace> spaces,
-                                    uint64_t seed, Forecaster forecast) {
-  if (name == "guided") return guided_search(std::move(spaces), seed, std::move(forecast));
+                                    uint64_t seed, Forecaster forecast,
+                                    std::shared_ptr<ForecastModel> model) {
+  if (name == "guided")
+    return guided_search(std::move(spaces), seed, std::move(forecast), std::move(model));
   if (name == "random") return random_search(std::move(spaces), seed);
   if (name == "grid") return grid_search(std::move(spaces));
   if (name == "evolutionary") return evolutionary_search(std::move(spaces), seed);

@@ -21,7 +21,7 @@ struct TuneCommand : CommandOptions {
   std::string time;
   int64_t trials = -1;
   uint64_t seed = 0;
-  std::string search = "guided", space = "both";
+  std::string search = "guided", space = "both", ranker;
   bool cold = false;
 };
 
@@ -35,6 +35,7 @@ TuneOptions tune_options(const TuneCommand& command) {
   out.threads = command.parsed_threads();
   out.search = command.search;
   out.space = parse_space_kind(command.space);
+  out.ranker = command.ranker;
   out.cold = command.cold;
   out.quiet = command.quiet;
   out.stop = &interrupted();
@@ -148,6 +149,8 @@ void add_tune(CLI::App& app) {
   verb->add_option("--seed", command->seed, "of the search and the inputs")->capture_default_str();
   verb->add_option("--search", command->search, "guided, random, grid or evolutionary")
       ->capture_default_str();
+  verb->add_option("--ranker", command->ranker,
+                   "file of tenon log train (default: the shipped one; none: no such file)");
   verb->add_option("--space", command->space,
                    "both, templates (written by hand) or sketches (by rules, for any formula)")
       ->capture_default_str();

@@ -79,6 +79,10 @@ KernelObject compile_object(const Program& loop_tree, const Target& target) {
   return out;
 }
 
+Program flat_program(const Program& loop_tree, const Target& target) {
+  return lower(loop_tree, target);
+}
+
 namespace {
 
 void load_machine_code(const KernelObject& object, const Target& target, Module& module) {

@@ -64,16 +64,42 @@ struct Forecast {
 /// Forecasts of many points at once, in order. Deterministic.
 using Forecaster = std::function<std::vector<Forecast>(const std::vector<SpacePoint>&)>;
 
+/// Logarithms of measured over forecast time, up to a constant of the task: what was known before
+/// this session's trials, and what they say beyond that.
+struct Correction {
+  double known = 0, session = 0;
+};
+/// A trial as a model learns from it: what is left of the logarithm of measured over forecast time
+/// after `known` and its template's calibration, and how much the trial counts.
+struct TrialRest {
+  SpacePoint at;
+  double left = 0, weight = 1;
+};
+
+/// A learned model beside the forecasts; asked for few points, for each takes some milliseconds.
+/// Deterministic.
+class ForecastModel {
+ public:
+  virtual ~ForecastModel() = default;
+  virtual std::vector<Correction> correct(const std::vector<SpacePoint>& points) = 0;
+  /// Of all trials of this session, in their order; replaces what earlier calls said.
+  virtual void fit(const std::vector<TrialRest>& trials) = 0;
+};
+
 /// The points of the best forecasts. Before the first trial a population is drawn and evolved on
 /// forecasts alone; then each template's forecasts are set right by what its trials took, children
 /// of the fastest points join, and each proposal is the best forecast left (one in so many is the
-/// choice of chance among the rest). The default of the first template still comes first.
+/// choice of chance among the rest). The default of the first template still comes first. `model`
+/// (null: none) corrects the best hundred forecasts, and is fitted again after 8 trials and each
+/// time they are a quarter more, at least 8.
 std::unique_ptr<Search> guided_search(std::vector<KnobSpace> spaces, uint64_t seed,
-                                      Forecaster forecast);
+                                      Forecaster forecast,
+                                      std::shared_ptr<ForecastModel> model = {});
 
 /// "guided" (which needs forecasts), "random", "grid" or "evolutionary"; UserError with the nearest
 /// name for another word.
 std::unique_ptr<Search> make_search(const std::string& name, std::vector<KnobSpace> spaces,
-                                    uint64_t seed, Forecaster forecast = {});
+                                    uint64_t seed, Forecaster forecast = {},
+                                    std::shared_ptr<ForecastModel> model = {});
 
 }  // namespace tenon

@@ -33,6 +33,9 @@ struct TuneOptions {
   int threads = 0;  ///< that kernels are measured with; 0: all allowed cores
   std::string search = "guided";
   SpaceKind space = SpaceKind::both;
+  /// File of a ranker (`tenon log train`) that knows other tasks; empty: the shipped one; "none":
+  /// the draft score and this session's trials alone.
+  std::string ranker;
   double trial_timeout_s = 10;  ///< for one call of a candidate
   /// Kernels are timed with their arguments out of the caches. Records of the two ways are never
   /// compared.

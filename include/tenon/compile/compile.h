@@ -20,6 +20,9 @@ struct KernelObject {
 /// schedule asks and the target cannot do.
 KernelObject compile_object(const Program& loop_tree, const Target& target);
 
+/// Flat code of a loop tree, without code generation. UserError as compile_object() throws.
+Program flat_program(const Program& loop_tree, const Target& target);
+
 /// Links the code into this process. DeviceError when the target's code cannot run on this machine.
 Module load_kernel(const KernelObject& object, const Target& target);
 
