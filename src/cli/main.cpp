@@ -83,8 +83,8 @@ int run(int argc, char** argv) {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> kVerbs = {
-      {"targets", add_targets}, {"kernels", add_kernels}, {"tune", add_tune},    {"run", add_run},
-      {"bench", add_bench},     {"show", add_show},       {"replay", add_replay}};
+      {"targets", add_targets}, {"kernels", add_kernels}, {"tune", add_tune},     {"run", add_run},
+      {"bench", add_bench},     {"show", add_show},       {"replay", add_replay}, {"log", add_log}};
   return kVerbs;
 }
 

@@ -22,6 +22,10 @@ void add_run(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_show(CLI::App& app);
 void add_replay(CLI::App& app);
+void add_log(CLI::App& app);
+
+/// `tenon log train`, in a file of its own.
+void add_log_train(CLI::App& log);
 
 /// The table of verbs, in the order of --help.
 const std::vector<Verb>& verbs();
