@@ -36,7 +36,10 @@ std::vector<Forecast> DraftForecaster::operator()(const std::vector<SpacePoint>&
     }
     const Draft d = draft(candidate.value().program, target_, threads_, sizes_);
     out[n].us = d.cycles;
-    if (d.hopeless) out[n].hopeless = *d.hopeless;
+    if (d.hopeless)
+      out[n].hopeless = *d.hopeless;
+    else
+      out[n].program = program_hash(candidate.value().program);
   });
   for (const Forecast& f : out)
     if (!f.hopeless.empty()) ++(*dropped_)[f.hopeless];

@@ -21,6 +21,7 @@ constexpr int kMaxComparisons = 2;       // rounds at the end, should other cont
 constexpr size_t kContenders = 3;        // that are timed beside the default in such a round
 constexpr double kNearBest = 1.03;       // who else may be the best
 constexpr double kCompareS = 1;          // seconds of timing in such a round, unless calls are long
+constexpr double kNoiseShare = 0.005;    // a gain of less is none
 constexpr const char* kCompared = "timed again beside the default schedule";
 
 std::string utc_now() {
@@ -156,8 +157,14 @@ std::optional<Candidate> TuneSession::candidate_of(const Record& record) const {
 }
 
 bool TuneSession::finished() const {
-  return stopped() || report_.trials >= options_.trials || report_.space_used_up ||
+  return stopped() || report_.trials >= options_.trials || report_.space_used_up || settled() ||
          everything_fails();
+}
+
+bool TuneSession::settled() const {
+  const auto window = static_cast<int64_t>(options_.patience);
+  if (window == 0 || static_cast<int64_t>(best_after_.size()) <= window) return false;
+  return recent_gain(static_cast<int>(window)) < kNoiseShare;
 }
 
 bool TuneSession::everything_fails() const {
@@ -456,6 +463,7 @@ void TuneSession::remark() {
 TuneReport TuneSession::finish() {
   report_.interrupted = stopped();
   report_.dropped = forecast_.dropped();
+  report_.settled = settled();
   std::set<std::string> compared;
   for (int k = 0; k < kMaxComparisons; ++k) {
     const std::vector<LoggedRecord> all = contenders();

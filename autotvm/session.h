@@ -53,6 +53,8 @@ class TuneSession {
   /// By how much the best of the last `window` trials improved on what was best before, as a share.
   double recent_gain(int window) const;
   bool everything_fails() const;
+  /// The last `options.patience` trials won nothing to speak of.
+  bool settled() const;
   /// The task with the first failure and a histogram of the reasons, for a person.
   std::string failure_text() const;
   ProgressState progress() const;

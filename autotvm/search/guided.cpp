@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "autotvm/search/pool.h"
 
@@ -60,6 +61,7 @@ class GuidedSearch : public Search {
         model_(std::move(model)) {
     TENON_CHECK(forecast_, "a guided search without forecasts");
     calibrations_.resize(pool_.spaces().size());
+    weights_.resize(pool_.spaces().size());
   }
 
   bool done() const override { return pool_.exhausted() && waiting_.empty(); }
@@ -97,8 +99,24 @@ class GuidedSearch : public Search {
  private:
   void learn_time(const SpacePoint& at, double us) {
     news_.push_back({at, us});
+    reward(at, us);
     fastest_.emplace(us, at);
     if (fastest_.size() > kFastest) fastest_.erase(std::prev(fastest_.end()));
+  }
+
+  /// Knobs whose change paid in a child of a measured point are changed more often, others less.
+  void reward(const SpacePoint& at, double us) {
+    constexpr double kPaid = 1.5, kDidNot = 0.9, kLeast = 0.25, kMost = 8;
+    times_[at] = us;
+    const auto parent = parents_.find(at);
+    if (parent == parents_.end()) return;
+    const auto before = times_.find(parent->second);
+    if (before == times_.end()) return;
+    for (const auto& [knob, value] : at.point.values) {
+      if (parent->second.point.values.at(knob) == value) continue;
+      double& weight = weights_[at.template_index].try_emplace(knob, 1.0).first->second;
+      weight = std::clamp(weight * (us < 0.99 * before->second ? kPaid : kDidNot), kLeast, kMost);
+    }
   }
 
   /// What was learned of since the last proposals, beside its forecasts.
@@ -129,6 +147,7 @@ class GuidedSearch : public Search {
     const std::vector<Forecast> forecasts = forecast_(points);
     for (size_t n = 0; n < points.size(); ++n) {
       if (!forecasts[n].hopeless.empty()) continue;
+      if (!forecasts[n].program.empty() && !programs_.insert(forecasts[n].program).second) continue;
       waiting_.push_back({points[n], forecasts[n].us});
       forecasts_[points[n]] = forecasts[n].us;
     }
@@ -140,9 +159,11 @@ class GuidedSearch : public Search {
     for (size_t tries = 0; !parents.empty() && tries < 3 * count && out.size() < count; ++tries) {
       const SpacePoint& from =
           parents[static_cast<size_t>(rng_.below(static_cast<int64_t>(parents.size())))];
-      SpacePoint child{from.template_index,
-                       pool_.spaces()[from.template_index].mutate(from.point, rng_)};
-      if (pool_.take(child)) out.push_back(std::move(child));
+      SpacePoint child{from.template_index, pool_.spaces()[from.template_index].mutate(
+                                                from.point, rng_, weights_[from.template_index])};
+      if (!pool_.take(child)) continue;
+      parents_[child] = from;
+      out.push_back(std::move(child));
     }
     return out;
   }
@@ -276,7 +297,11 @@ class GuidedSearch : public Search {
   bool default_proposed_ = false, populated_ = false;
   std::vector<Waiting> waiting_;
   std::map<SpacePoint, double> forecasts_;
-  std::vector<Calibration> calibrations_;  // by template
+  std::map<SpacePoint, SpacePoint> parents_;            // of children
+  std::map<SpacePoint, double> times_;                  // measured
+  std::vector<std::map<std::string, double>> weights_;  // of changes, by template and knob
+  std::set<std::string> programs_;                      // of all points that were let wait
+  std::vector<Calibration> calibrations_;               // by template
   std::multimap<double, SpacePoint> fastest_;
 };
 

@@ -19,7 +19,7 @@ constexpr int64_t kTrialsPerKernel = 32;  // of a network, unless the user says 
 
 struct TuneCommand : CommandOptions {
   std::string time;
-  int64_t trials = -1;
+  int64_t trials = -1, patience = -1;
   uint64_t seed = 0;
   std::string search = "guided", space = "both", ranker;
   bool cold = false;
@@ -30,6 +30,9 @@ TuneOptions tune_options(const TuneCommand& command) {
   out.time_s = command.time.empty() ? 0 : parse_seconds(command.time);
   // With a time limit alone the trials are not limited.
   out.trials = command.trials >= 0 ? command.trials : command.time.empty() ? 100 : INT64_MAX;
+  constexpr int64_t kPatience = 256;
+  const bool to_the_end = command.trials >= 0;  // the user counts
+  out.patience = command.patience >= 0 ? command.patience : to_the_end ? 0 : kPatience;
   out.log = command.log;
   out.seed = command.seed;
   out.threads = command.parsed_threads();
@@ -74,6 +77,7 @@ void print_counts(const TuneReport& report) {
     counts += fmt::format(" {} {}", count, status);
   fmt::print("  {} trials in {:.1f} s ({} resumed):{}\n", report.trials, report.seconds,
              report.resumed, counts);
+  if (report.settled) fmt::print("  ended early: the last trials won less than 0.5%\n");
   for (const auto& [reason, count] : report.reasons) fmt::print("    {:5} x {}\n", count, reason);
   if (!report.dropped.empty()) fmt::print("  dropped before any trial:\n");
   for (const auto& [reason, count] : report.dropped) fmt::print("    {:5} x {}\n", count, reason);
@@ -145,6 +149,9 @@ void add_tune(CLI::App& app) {
   verb->add_option("--trials", command->trials,
                    "so many more trials in all, whatever their status (default 100; 32 for each "
                    "kernel of a network)");
+  verb->add_option("--patience", command->patience,
+                   "end a task when so many trials in a row won less than 0.5%; 0: never (default "
+                   "256, with --trials 0)");
   verb->add_option("--log", command->log, "file of records (default tuning_logs/NAME.jsonl)");
   verb->add_option("--seed", command->seed, "of the search and the inputs")->capture_default_str();
   verb->add_option("--search", command->search, "guided, random, grid or evolutionary")

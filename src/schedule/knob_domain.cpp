@@ -139,17 +139,30 @@ Point KnobSpace::random_point(Rng& rng) const {
   return default_point();
 }
 
-Point KnobSpace::mutate(const Point& from, Rng& rng) const {
+Point KnobSpace::mutate(const Point& from, Rng& rng,
+                        const std::map<std::string, double>& weights) const {
   std::vector<const Domain*> movable;
-  for (const Domain& d : domains)
-    if (d.size() > 1) movable.push_back(&d);
+  std::vector<double> up_to;  // sums of weights
+  for (const Domain& d : domains) {
+    if (d.size() <= 1) continue;
+    const auto weight = weights.find(d.name);
+    movable.push_back(&d);
+    up_to.push_back((up_to.empty() ? 0 : up_to.back()) +
+                    (weight == weights.end() ? 1.0 : weight->second));
+  }
   if (movable.empty()) return from;
+  const auto draw = [&]() -> const Domain& {
+    if (weights.empty())
+      return *movable[static_cast<size_t>(rng.below(static_cast<int64_t>(movable.size())))];
+    const double at = rng.real() * up_to.back();
+    const auto place = std::upper_bound(up_to.begin(), up_to.end() - 1, at);
+    return *movable[static_cast<size_t>(place - up_to.begin())];
+  };
   for (int attempt = 0; attempt < 100; ++attempt) {
     Point point = from;
     const int changes = rng.chance(0.3) ? 2 : 1;
     for (int n = 0; n < changes; ++n) {
-      const Domain& d =
-          *movable[static_cast<size_t>(rng.below(static_cast<int64_t>(movable.size())))];
+      const Domain& d = draw();
       point.values[d.name] = d.neighbour(point.values.at(d.name), rng);
     }
     if (!(point == from) && !why_not(point)) return point;

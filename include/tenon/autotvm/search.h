@@ -59,6 +59,8 @@ struct Forecast {
   /// Why it cannot be good or is not allowed, as a class of reasons that are counted; such a point
   /// is not proposed.
   std::string hopeless;
+  /// Hash of the program it makes; empty: not known. Of points that make the same one is proposed.
+  std::string program = {};
 };
 
 /// Forecasts of many points at once, in order. Deterministic.

@@ -24,6 +24,9 @@ struct TuneOptions {
   int64_t trials = 100;
   /// Seconds after which no new trial starts; 0: no limit. For tune_all(): of all tasks together.
   double time_s = 0;
+  /// A task is settled, and its search ends, when so many trials in a row have won less than noise
+  /// (0.5%) of its best; 0: never.
+  int64_t patience = 0;
   /// Where trials are kept and resumed from; empty: tuning_logs/NAME.jsonl. What is tried next is a
   /// function of the log and the seed: a session that was killed ends, resumed with the same seed,
   /// as it would have undisturbed. Several sessions may work on one log at once and share what
@@ -58,7 +61,8 @@ struct TuneReport {
   double seconds = 0;
   bool interrupted = false;
   bool space_used_up = false;
-  std::string failure;  ///< where no trial worked: the first failure, how often what, what to try
+  bool settled = false;  ///< ended early: nothing was to be won (TuneOptions::patience)
+  std::string failure;   ///< where no trial worked: the first failure, how often what, what to try
   std::map<std::string, int64_t> statuses;  ///< of this session: "ok" -> 17, ...
   std::map<std::string, int64_t> reasons;   ///< why trials failed, shortened -> how many
   /// Why points were dropped before any trial, by their forecast -> how many.

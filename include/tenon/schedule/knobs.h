@@ -66,8 +66,9 @@ struct KnobSpace {
   /// default point).
   Point random_point(Rng& rng) const;
   /// `from` with one or two knobs changed, requirements kept; `from` itself when nothing near is
-  /// allowed.
-  Point mutate(const Point& from, Rng& rng) const;
+  /// allowed. A knob is chosen as often as its weight says (1 where it has none).
+  Point mutate(const Point& from, Rng& rng,
+               const std::map<std::string, double>& weights = {}) const;
   /// Each knob from one of the two.
   Point cross(const Point& a, const Point& b, Rng& rng) const;
   int64_t size() const;  // before requirements; saturates

@@ -145,6 +145,18 @@ TEST_CASE("guided: the best forecasts come first, but those without hope never")
   for (const SpacePoint& at : all_of(*search, 16)) CHECK(at.point.number("b") != 4);
 }
 
+TEST_CASE("guided: points that make one program are proposed once") {
+  const auto forecast = [](const std::vector<SpacePoint>& points) {
+    std::vector<Forecast> out = half_right(points);
+    for (size_t n = 0; n < points.size(); ++n)
+      out[n].program = std::to_string(points[n].point.number("a"));
+    return out;
+  };
+  const auto search = guided_search({sample_space()}, 3, forecast);
+  const std::vector<SpacePoint> points = all_of(*search, 7);
+  CHECK(points.size() == 8 + 1);  // one for each `a`, and the default, which needs no forecast
+}
+
 TEST_CASE("guided: trials set the forecasts of a template right") {
   // The first template is forecast to be ten times faster than it is.
   const auto search = guided_search({sample_space(), sample_space()}, 3, half_right);

@@ -185,6 +185,22 @@ TEST_CASE("steps that are refused cost a trial each and say why") {
   CHECK_THAT(load_log(scratch.options.log).records[1].record.reason, Contains("nowhere"));
 }
 
+TEST_CASE("a task is settled when trials win no more") {
+  Scratch scratch;
+  scratch.options.trials = 1000;
+  scratch.options.patience = 6;
+  scratch.options.search = "grid";
+  // The 4th of 25 points is the fastest: six more trials, then it ends.
+  int made = 0;
+  const TuneReport report =
+      tune_fake(tunable(), scratch.options,
+                runner_of([&](const Candidate&) { return worked(++made == 4 ? 10 : 20); }));
+  CHECK(report.settled);
+  CHECK(!report.space_used_up);
+  CHECK(report.trials >= 9);
+  CHECK(report.trials <= 12);  // batches of three
+}
+
 TEST_CASE("a guided search drops refused points before any trial and counts why") {
   Scratch scratch;
   scratch.options.trials = 4;

@@ -110,3 +110,20 @@ TEST_CASE("a ladder moves to its neighbour, a tile moves a factor") {
     CHECK_FALSE(j == KnobValue(std::vector<int64_t>{4, 2}));
   }
 }
+
+TEST_CASE("a knob of more weight is changed more often") {
+  Domain a, b;
+  a.name = "a";
+  b.name = "b";
+  for (int64_t v = 0; v < 50; ++v) {
+    a.values.emplace_back(v);
+    b.values.emplace_back(v);
+  }
+  a.default_value = b.default_value = KnobValue(int64_t{25});
+  const KnobSpace space{{a, b}, {}, {}};
+  Rng rng(3);
+  int of_a = 0;
+  for (int n = 0; n < 400; ++n)
+    of_a += space.mutate(space.default_point(), rng, {{"a", 9.0}}).number("a") != 25;
+  CHECK(of_a > 320);
+}
