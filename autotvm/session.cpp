@@ -2,9 +2,9 @@
 
 #include <tenon/autotvm/failure.h>
 #include <tenon/compile/compile.h>
+#include <tenon/records/summary.h>
 #include <tenon/runtime/timer.h>
 #include <tenon/support/stats.h>
-#include <tenon/support/text.h>
 
 #include <algorithm>
 #include <cctype>
@@ -33,21 +33,6 @@ std::string utc_now() {
   return text;
 }
 
-/// The first line, numbers as '#', so that equal reasons count together.
-std::string reason_class(const Record& r) {
-  std::string out = std::string(name(r.status)) + ": ";
-  const std::string line = split_text(r.reason, '\n').front();
-  for (size_t i = 0; i < line.size() && out.size() < 100; ++i) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(line[i])) != 0;
-    if (!digit) {
-      out += line[i];
-    } else if (out.back() != '#') {
-      out += '#';
-    }
-  }
-  return out;
-}
-
 std::string default_log(const Task& task) {
   std::string file;
   for (char c : task.name)
@@ -71,10 +56,6 @@ TuneOptions completed(TuneOptions options, const Task& task) {
   if (options.log.empty()) options.log = default_log(task);
   if (options.threads <= 0) options.threads = task.target.cores;
   return options;
-}
-
-bool is_failure(const Record& r) {
-  return r.status != TrialStatus::ok && r.status != TrialStatus::outpaced;
 }
 
 RecordQuery query_of(const Task& task, const TuneOptions& options) {

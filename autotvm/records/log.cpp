@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <tenon/records/log.h>
 #include <tenon/support/text.h>
@@ -11,8 +10,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <utility>
+
+#include "autotvm/records/file_lock.h"
 
 namespace tenon {
 namespace {
@@ -38,9 +38,11 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  /// False at the end. `too_long` lines come back cut to nothing; `unended`: no line break at the
-  /// end.
-  bool next(std::string& line, bool& too_long, bool& unended) {
+  /// False at the end.
+  bool next(LogLine& out) {
+    ++out.where.line;
+    std::string& line = out.text;
+    bool &too_long = out.too_long, &unended = out.unended;
     line.clear();
     too_long = unended = false;
     for (bool any = false;; any = true) {
@@ -102,32 +104,6 @@ class Warnings {
   size_t count_ = 0;
 };
 
-/// Nothing is wrong with a blank line; for any other, the record or why there is none.
-std::optional<Result<Record>> read_line(std::string_view line, bool too_long, bool unended) {
-  if (too_long) return Failure{fmt::format("longer than {} MiB", kMaxLineBytes >> 20)};
-  if (trim(line).empty()) return std::nullopt;
-  Result<Record> record = parse_record(line);
-  if (!record && unended) return Failure{"cut off in the middle of a line: " + record.error()};
-  return record;
-}
-
-/// Holds the file's lock while it lives.
-class FileLock {
- public:
-  FileLock(int fd, const std::string& path) : fd_(fd) {
-    while (::flock(fd_, LOCK_EX) != 0) {
-      if (errno == EINTR) continue;
-      throw UserError(fmt::format("cannot lock the log {}: {}", path, reason_of(errno)));
-    }
-  }
-  ~FileLock() { ::flock(fd_, LOCK_UN); }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  int fd_;
-};
-
 /// A write beyond a limit on the size of files sends the signal SIGXFSZ, which would end the
 /// program: while this lives, the write fails with EFBIG instead.
 class NoFileSizeSignal {
@@ -171,41 +147,57 @@ LogRef LogRef::parse(std::string_view text) {
   return {std::string(text.substr(0, colon)), *line};
 }
 
+void for_each_line(const std::string& path, const std::function<bool(const LogLine&)>& f) {
+  LineReader reader(path);
+  LogLine line;
+  line.where.path = path;
+  while (reader.next(line) && f(line)) continue;
+}
+
+std::optional<Result<Record>> record_of(const LogLine& line) {
+  if (line.too_long) return Failure{fmt::format("longer than {} MiB", kMaxLineBytes >> 20)};
+  if (trim(line.text).empty()) return std::nullopt;
+  Result<Record> record = parse_record(line.text);
+  if (!record && line.unended) return Failure{"cut off in the middle of a line: " + record.error()};
+  return record;
+}
+
 LoadedLog load_log(const std::string& path) {
   LoadedLog out;
   Warnings warnings(out.warnings);
-  LineReader reader(path);
-  std::string line;
-  bool too_long = false, unended = false;
   int64_t taken_bytes = 0;
-  for (LogRef where{path, 1}; reader.next(line, too_long, unended); ++where.line) {
-    std::optional<Result<Record>> record = read_line(line, too_long, unended);
-    if (!record) continue;
-    if (record->ok()) taken_bytes += static_cast<int64_t>(line.size());
+  for_each_line(path, [&](const LogLine& line) {
+    std::optional<Result<Record>> record = record_of(line);
+    if (!record) return true;
     if (!record->ok()) {
-      warnings.add(where, record->error());
-    } else if (taken_bytes > kMaxLogBytes) {
-      out.warnings.push_back(fmt::format("{}: the rest is not read: the log is larger than {} MiB",
-                                         where.text(), kMaxLogBytes >> 20));
-      break;
-    } else {
-      out.records.push_back({std::move(*record).value(), where});
+      warnings.add(line.where, record->error());
+      return true;
     }
-  }
+    taken_bytes += static_cast<int64_t>(line.text.size());
+    if (taken_bytes > kMaxLogBytes) {
+      out.warnings.push_back(fmt::format("{}: the rest is not read: the log is larger than {} MiB",
+                                         line.where.text(), kMaxLogBytes >> 20));
+      return false;
+    }
+    out.records.push_back({std::move(*record).value(), line.where});
+    return true;
+  });
   warnings.finish(path);
   return out;
 }
 
 Record read_record(const LogRef& where) {
-  LineReader reader(where.path);
-  std::string line;
-  bool too_long = false, unended = false;
-  int64_t number = 0;
-  while (number < where.line && reader.next(line, too_long, unended)) ++number;
-  if (number < where.line) {
-    throw UserError(fmt::format("{}: there is no such line; the log has {}", where.text(), number));
+  std::optional<LogLine> found;
+  int64_t lines = 0;
+  for_each_line(where.path, [&](const LogLine& line) {
+    lines = line.where.line;
+    if (lines == where.line) found = line;
+    return !found;
+  });
+  if (!found) {
+    throw UserError(fmt::format("{}: there is no such line; the log has {}", where.text(), lines));
   }
-  std::optional<Result<Record>> record = read_line(line, too_long, unended);
+  std::optional<Result<Record>> record = record_of(*found);
   if (!record) throw UserError(fmt::format("{}: the line is empty", where.text()));
   if (!record->ok())
     throw UserError(fmt::format("{}: no usable record: {}", where.text(), record->error()));

@@ -279,6 +279,13 @@ std::string to_json_line(const Record& r) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+int64_t schema_of(std::string_view line) {
+  if (json_depth(line) > kMaxJsonDepth) return 0;
+  const Json j = Json::parse(line, nullptr, false);
+  const auto schema = j.is_object() ? j.find("schema") : j.end();
+  return schema != j.end() && schema->is_number_integer() ? schema->get<int64_t>() : 0;
+}
+
 Result<Record> parse_record(std::string_view line) {
   if (json_depth(line) > kMaxJsonDepth)
     return Failure{fmt::format("nested deeper than {}", kMaxJsonDepth)};

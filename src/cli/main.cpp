@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "cli/verbs.h"
 
@@ -35,17 +36,22 @@ std::vector<std::string> verb_names() {
   return names;
 }
 
-// CLI11 says only "subcommand required" or "not expected" for a word that is no verb.
+/// A word that must be one of `known`. CLI11 says only "subcommand required" or "not expected".
+void check_word(const std::string& what, const std::string& word,
+                const std::vector<std::string>& known, const std::string& command) {
+  for (const std::string& name : known) {
+    if (name == word) return;
+  }
+  const std::vector<std::string> near = nearest_names(word, known);
+  throw UserError(fmt::format("there is no {} \"{}\"\n  {}s: {}\n  try: {}{} --help", what, word,
+                              what, join(known), command, near.empty() ? "" : " " + near[0]));
+}
+
 void check_verb(int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
-  const std::vector<std::string> known = verb_names();
-  for (const std::string& name : known) {
-    if (name == argv[1]) return;
-  }
-  const std::vector<std::string> near = nearest_names(argv[1], known);
-  throw UserError(fmt::format("there is no verb \"{}\"\n  verbs: {}\n  try: {}", argv[1],
-                              join(known),
-                              near.empty() ? "tenon --help" : "tenon " + near[0] + " --help"));
+  check_word("verb", argv[1], verb_names(), "tenon");
+  if (argc < 3 || argv[2][0] == '-' || std::string_view(argv[1]) != "log") return;
+  check_word("action", argv[2], {"merge", "best", "check", "stats", "train"}, "tenon log");
 }
 
 int run(int argc, char** argv) {

@@ -1,4 +1,5 @@
 #include <tenon/driver/driver.h>
+#include <tenon/driver/tune_summary.h>
 #include <tenon/support/error.h>
 
 #include <fmt/format.h>
@@ -56,56 +57,25 @@ void print_failure_files(const TuneReport& report) {
                file);
 }
 
-/// Counts of several reports as one, and each remark once.
-TuneReport merged(const std::vector<TuneReport>& reports) {
-  TuneReport out;
-  for (const TuneReport& r : reports) {
-    out.trials += r.trials;
-    out.resumed += r.resumed;
-    out.seconds = std::max(out.seconds, r.seconds);
-    for (const auto& [status, count] : r.statuses) out.statuses[status] += count;
-    for (const auto& [reason, count] : r.reasons) out.reasons[reason] += count;
-    for (const auto& [reason, count] : r.dropped) out.dropped[reason] += count;
-    if (out.remarks.empty()) out.remarks = r.remarks;
-  }
-  return out;
-}
-
-void print_counts(const TuneReport& report) {
-  std::string counts;
-  for (const auto& [status, count] : report.statuses)
-    counts += fmt::format(" {} {}", count, status);
-  fmt::print("  {} trials in {:.1f} s ({} resumed):{}\n", report.trials, report.seconds,
-             report.resumed, counts);
-  if (report.settled) fmt::print("  ended early: the last trials won less than 0.5%\n");
-  for (const auto& [reason, count] : report.reasons) fmt::print("    {:5} x {}\n", count, reason);
-  if (!report.dropped.empty()) fmt::print("  dropped before any trial:\n");
-  for (const auto& [reason, count] : report.dropped) fmt::print("    {:5} x {}\n", count, reason);
-  for (const std::string& remark : report.remarks) fmt::print("  {}\n", remark);
-}
-
-void print_best(const std::string& title, const TuneReport& report) {
-  if (report.best.where.path.empty()) {
-    fmt::print("{}: no candidate worked\n", title);
-    return;
-  }
-  const double best = median_us(report.best.record), standard = median_us(report.baseline.record);
-  // The smallest kernels of a network take some nanoseconds.
-  const int digits = standard < 10 ? 3 : 1;
-  fmt::print("{0}: default {1:.{6}f} us, best {2:.{6}f} us ({3:.2f}x) {4} {5}\n", title, standard,
-             best, best > 0 ? standard / best : 0, report.best.record.template_name,
-             report.best.where.text(), digits);
+void give(const TuneCommand& command, const NamedReports& reports) {
+  if (!reports.empty()) print_warnings(reports[0].second.warnings);  // one log for all
+  for (const auto& [title, report] : reports) print_failure_files(report);
+  fmt::print("{}", command.json ? summary_json(reports) + "\n" : summary_text(reports));
 }
 
 void tune_operator(const TuneCommand& command) {
   refuse_network_options(command);
   const Task task = operator_task(command.subject, command.parsed_target());
-  const TuneReport report = tune_with_report(task, tune_options(command));
-  print_warnings(report.warnings);
-  print_failure_files(report);
-  if (command.json) return;
-  print_best(task.name, report);
-  print_counts(report);
+  try {
+    give(command, {{task.name, tune_with_report(task, tune_options(command))}});
+  } catch (const TuneError& e) {
+    TuneReport report = e.report;
+    report.failure = e.what();
+    print_failure_files(report);
+    print_warnings(report.warnings);
+    if (command.json) fmt::print("{}\n", summary_json({{task.name, report}}));
+    throw;
+  }
 }
 
 void tune_network(const TuneCommand& command) {
@@ -114,14 +84,13 @@ void tune_network(const TuneCommand& command) {
   if (command.trials < 0 && command.time.empty())
     options.trials = kTrialsPerKernel * static_cast<int64_t>(network.kernels().size());
   const std::vector<TuneReport> reports = tune(network, options);
-  if (!reports.empty()) print_warnings(reports[0].warnings);  // one log for all
+  NamedReports named;
   bool worked = reports.empty();
   for (size_t k = 0; k < reports.size(); ++k) {
-    print_failure_files(reports[k]);
-    if (!command.json) print_best(network.kernels()[k].name, reports[k]);
+    named.emplace_back(network.kernels()[k].name, reports[k]);
     worked |= !reports[k].best.where.path.empty();
   }
-  if (!command.json) print_counts(merged(reports));
+  give(command, named);
   if (!worked && !interrupted()) throw CheckFailed{};
 }
 

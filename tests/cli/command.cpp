@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,10 +27,12 @@ std::vector<std::string> split_words(const std::string& text) {
 }
 
 [[noreturn]] void become(const fs::path& folder, const fs::path& output,
-                         const std::vector<char*>& arguments) {
+                         const std::vector<char*>& arguments, int64_t file_bytes) {
   const int out = ::open((output / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   const int err = ::open((output / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (out < 0 || err < 0 || ::chdir(folder.c_str()) != 0) ::_exit(126);
+  const rlimit limit{static_cast<rlim_t>(file_bytes), RLIM_INFINITY};
+  if (file_bytes >= 0 && ::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(126);
   ::dup2(out, 1);
   ::dup2(err, 2);
   ::execv(arguments[0], arguments.data());
@@ -38,7 +41,7 @@ std::vector<std::string> split_words(const std::string& text) {
 
 }  // namespace
 
-Command::Command(const fs::path& folder, const std::string& words) {
+Command::Command(const fs::path& folder, const std::string& words, int64_t file_bytes) {
   std::string pattern = (fs::temp_directory_path() / "tenon_cli_XXXXXX").string();
   REQUIRE(::mkdtemp(pattern.data()) != nullptr);
   output_ = pattern;
@@ -48,7 +51,7 @@ Command::Command(const fs::path& folder, const std::string& words) {
   arguments.push_back(nullptr);
   pid_ = ::fork();
   REQUIRE(pid_ >= 0);
-  if (pid_ == 0) become(folder, output_, arguments);
+  if (pid_ == 0) become(folder, output_, arguments, file_bytes);
 }
 
 Command::~Command() {

@@ -19,8 +19,9 @@ struct Finished {
 /// The built `tenon` as a process. Its own files (stdout, stderr) lie outside of `folder`.
 class Command {
  public:
-  /// `words`: the arguments in one text, split at blanks. Runs in `folder`.
-  Command(const std::filesystem::path& folder, const std::string& words);
+  /// `words`: the arguments in one text, split at blanks. Runs in `folder`. `file_bytes`: no file
+  /// may grow beyond it, as on a disk that is full.
+  Command(const std::filesystem::path& folder, const std::string& words, int64_t file_bytes = -1);
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;

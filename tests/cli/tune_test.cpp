@@ -51,12 +51,22 @@ TEST_CASE("tune writes tuning_logs/NAME.jsonl and goes on from it") {
   CHECK(repeated_traces(json_lines(after)) == 0);
 }
 
-TEST_CASE("a record has the fields of the design, and tune --json prints the log's lines") {
+TEST_CASE(
+    "a record has the fields of the design, and tune --json prints the log's lines, then a "
+    "summary") {
   const TemporaryFolder folder;
   const Finished done = expect(0, folder.path(), kSmall + "--trials 2 --json --log here.jsonl");
-  CHECK(done.out == read_text(folder.path() / "here.jsonl"));
+  const std::string log = read_text(folder.path() / "here.jsonl");
+  CHECK(done.out.substr(0, log.size()) == log);
+  const auto last = json_lines(done.out.substr(log.size()));
+  REQUIRE(last.size() == 1);
+  CHECK(keys_of(last[0]) == std::vector<std::string>{"summary"});
+  const auto task = last[0]["summary"]["tasks"].at(0);
+  CHECK(task["task"] == "matmul");
+  CHECK(contains(task["best"], "here.jsonl:"));
+  CHECK(task["trials"] == 2);
   CHECK_FALSE(fs::exists(folder.path() / "tuning_logs"));
-  for (const auto& line : json_lines(done.out)) {
+  for (const auto& line : json_lines(log)) {
     CHECK(keys_of(line) ==
           std::vector<std::string>{
               "args", "check", "check_error", "cold", "comparison", "compile_us", "family", "knobs",  "llvm",
@@ -143,6 +153,79 @@ TEST_CASE("records of another instruction set are not used, and the user hears o
     CHECK(contains(done.err, "try: tenon tune"));
     CHECK_FALSE(contains(done.out, "log.jsonl:"));
   }
+}
+
+TEST_CASE("trials of another CPU stay in the log, do not count, and are told of") {
+  const TemporaryFolder folder;
+  expect(0, folder.path(), kSmall + "--trials 1 --quiet --log log.jsonl");
+  std::string foreign;
+  for (nlohmann::json record : json_lines(read_text(folder.path() / "log.jsonl"))) {
+    record["target"]["cpu"] = "A CPU of another maker";
+    record["samples_us"] = {0.001};
+    foreign += record.dump() + "\n";
+  }
+  write_text(folder.path() / "log.jsonl", foreign);
+  const Finished tuned = expect(0, folder.path(), kSmall + "--trials 1 --quiet --log log.jsonl");
+  CHECK(contains(tuned.err,
+                 "of matmul were made on another CPU (A CPU of another maker): they "
+                 "stay and do not count here"));
+  CHECK(contains(tuned.out, "(0 resumed)"));
+  CHECK(read_text(folder.path() / "log.jsonl").substr(0, foreign.size()) == foreign);
+  // For a size that only the other CPU has tuned, its schedule is at most adapted.
+  write_text(folder.path() / "log.jsonl", foreign);
+  const Finished benched =
+      expect(0, folder.path(),
+             "bench matmul m=24 n=32 k=40 --threads 1 --rounds 1 --log log.jsonl --json");
+  for (const auto& row : json_lines(benched.out)) {
+    const std::string schedule = row["schedule"];
+    CHECK((schedule == "default" || contains(schedule, "adapted from log.jsonl:")));
+    if (schedule != "default") CHECK(contains(schedule, " (another CPU)"));
+  }
+}
+
+TEST_CASE("a full disk ends tuning with 2, names the log, and damages nothing that was stored") {
+  const TemporaryFolder folder;
+  const fs::path log = folder.path() / "log.jsonl";
+  expect(0, folder.path(), kSmall + "--trials 2 --quiet --log log.jsonl");
+  // A line of a newer version makes the log larger than all else that tuning may write.
+  const std::string before =
+      read_text(log) + R"({"schema":99,"is":")" + std::string(400000, 'x') + "\"}\n";
+  write_text(log, before);
+  const Finished full = Command(folder.path(), kSmall + "--trials 30 --quiet --log log.jsonl",
+                                static_cast<int64_t>(before.size()) + 5000)
+                            .wait();
+  INFO(full.err);
+  CHECK(full.code == 2);
+  CHECK(full.out == "");
+  CHECK(contains(full.err, "tenon: cannot write the log log.jsonl: File too large"));
+  CHECK(contains(full.err, "try: make room"));
+  const std::string after = read_text(log);
+  CHECK(after.substr(0, before.size()) == before);
+  CHECK(after.back() == '\n');
+  json_lines(after);
+  const Finished next = expect(0, folder.path(), kSmall + "--trials 1 --quiet --log log.jsonl");
+  CHECK(contains(next.out, fmt::format("({} resumed)", count_lines(after) - 1)));
+  const Finished device = expect(2, folder.path(), kSmall + "--trials 1 --quiet --log /dev/full");
+  CHECK(contains(device.err, "cannot write the log /dev/full: No space left on device"));
+}
+
+TEST_CASE("two tuners work on one log at once, and measure nothing twice") {
+  const TemporaryFolder folder;
+  const std::string words = "tune matmul m=48 n=64 k=64 --threads 1 --quiet --log log.jsonl ";
+  Command one(folder.path(), words + "--trials 12"), other(folder.path(), words + "--trials 12");
+  for (Command* tuner : {&one, &other}) {
+    const Finished done = tuner->wait();
+    INFO(done.err);
+    CHECK(done.code == 0);
+  }
+  const std::string text = read_text(folder.path() / "log.jsonl");
+  CHECK(text.back() == '\n');
+  const auto records = json_lines(text);
+  CHECK(records.size() >= 25);
+  CHECK(repeated_traces(records) <= 1);  // each may measure the default schedule, the one to beat
+  const Finished next = expect(0, folder.path(), words + "--trials 2");
+  CHECK(contains(next.out, fmt::format("({} resumed)", count_lines(text))));
+  CHECK(repeated_traces(json_lines(read_text(folder.path() / "log.jsonl"))) <= 1);
 }
 
 TEST_CASE("Ctrl-C keeps every finished trial, exits with 130, and the next run goes on") {

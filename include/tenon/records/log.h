@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,11 +38,39 @@ struct LoadedLog {
 inline constexpr int64_t kMaxLineBytes = 4 << 20;
 inline constexpr int64_t kMaxLogBytes = 256 << 20;
 
+/// One line of a log as it stands.
+struct LogLine {
+  LogRef where;
+  std::string text;       ///< without its line break; empty where it is too long
+  bool too_long = false;  ///< longer than kMaxLineBytes
+  bool unended = false;   ///< the last, without a line break
+};
+
+/// Each line of a log in order, until `f` says false, in bounded memory. UserError when the file
+/// cannot be read.
+void for_each_line(const std::string& path, const std::function<bool(const LogLine&)>& f);
+
+/// The record of a line, or what is wrong with it; nothing for a blank line.
+std::optional<Result<Record>> record_of(const LogLine& line);
+
 /// Reads a log, whatever the file holds. UserError when it cannot be opened or read.
 LoadedLog load_log(const std::string& path);
 
 /// The record at LOG:LINE. UserError when there is no such file or line, or the line is damaged.
 Record read_record(const LogRef& where);
+
+/// What merge_logs() did.
+struct MergeReport {
+  int64_t lines = 0;                  ///< in the new log
+  int64_t duplicates = 0;             ///< left out
+  std::vector<std::string> warnings;  ///< lines that are no records: kept as they are
+};
+
+/// Writes to `out` the lines of `logs` in order, equal lines once, where the first stands. What
+/// cannot be read (damaged, or of a newer version) is kept as it is; blank lines go. A merge of a
+/// merge is that merge. `out` may be one of `logs`; it is replaced at once or not at all. UserError
+/// when `out` holds lines that none of `logs` has, or a line is longer than kMaxLineBytes.
+MergeReport merge_logs(const std::vector<std::string>& logs, const std::string& out);
 
 /// A log open for appending. Each record is one write of one whole line under a file lock, so
 /// several programs may append at once, and one that is killed at any instant loses at most the

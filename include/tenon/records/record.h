@@ -81,6 +81,9 @@ double noise_us(const Record& r);
 /// One JSON object, no line break. Text that is not UTF-8 is replaced, never refused.
 std::string to_json_line(const Record& r);
 
+/// The schema number of a line; 0 where it has none.
+int64_t schema_of(std::string_view line);
+
 /// The inverse. The failure says what is wrong with the line: not JSON, nested too deep, a field
 /// that is missing or of the wrong type, a schema newer than kRecordSchema.
 Result<Record> parse_record(std::string_view line);
