@@ -190,9 +190,9 @@ TEST_CASE("a ranker of another version, of other features, or damaged is refused
   const std::string text = Ranker::fit(synthetic_rows(2, 40, 5)).to_json();
   CHECK_THROWS_WITH(Ranker::from_json(replaced(text, "\"ranker\":1", "\"ranker\":99")),
                     Contains("version 99") && Contains("the draft score is used alone"));
-  CHECK_THROWS_WITH(Ranker::from_json(replaced(text, "\"draft.cycles\"", "\"draft.laps\"")),
+  CHECK_THROWS_WITH(Ranker::from_json(replaced(text, "\"draft.balance\"", "\"draft.laps\"")),
                     Contains("it has draft.laps that are not known here") &&
-                        Contains("lacks draft.cycles") && Contains("tenon log train"));
+                        Contains("lacks draft.balance") && Contains("tenon log train"));
   const size_t number = text.find("\"split_conditions\":[") + 20;
   std::string damaged = text;
   damaged[number] = damaged[number] == '1' ? '2' : '1';
