@@ -79,7 +79,64 @@ void add_block(CutLoops& cut, const Loop& loop, size_t axis) {
   cut.block_axes.push_back({axis});
 }
 
-/// batch | first blocks | k blocks | second blocks | tiles | reductions | steps, inner | vectors
+bool is_batch(const TileSketch& sketch, size_t axis) {
+  return axis != sketch.vector_axis && !sketch.nest->reuses_along(axis);
+}
+
+/// The reductions of the nest, from the outside in; a group of terms and a block of the longest are
+/// cut off.
+struct Reductions {
+  std::vector<Loop> loops;
+  std::vector<int64_t> extents;
+  Loop block;
+};
+
+Reductions cut_blocks_of_k(StageSteps& anchor, const TileSketch& sketch, const TilePlan& plan,
+                           CutLoops& cut) {
+  const AnchorNest& nest = *sketch.nest;
+  Reductions r;
+  for (size_t n = nest.spatial; n < nest.axes.size(); ++n) {
+    r.loops.push_back({nest.stage, nest.axes[n].loop});
+    r.extents.push_back(nest.axes[n].extent);
+  }
+  if (sketch.dots) {
+    const auto [o, i] = anchor.split(r.loops.back(), sketch.group);
+    r.loops.back() = o;
+    cut.terms = i;
+  }
+  const size_t k = nest.longest_reduction() - nest.spatial;
+  if (plan.k_block > 0 && plan.k_block < r.extents[k]) {
+    const auto [o, i] = anchor.split(r.loops[k], plan.k_block);
+    r.block = o;
+    r.loops[k] = i;
+    r.extents[k] = plan.k_block;
+    cut.k_in_blocks = true;
+  }
+  return r;
+}
+
+/// batch | first blocks | k blocks | second blocks, and the loops over tiles.
+void order_outer_loops(const TileSketch& sketch, const TilePlan& plan,
+                       const std::vector<AxisLoops>& axes, const Loop& k_block, CutLoops& cut) {
+  const AnchorNest& nest = *sketch.nest;
+  const size_t v = sketch.vector_axis;
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (is_batch(sketch, n)) add_block(cut, axes[n].tile, n);
+  const auto add_blocks = [&](bool of_vector) {
+    for (size_t n = 0; n < nest.spatial; ++n)
+      if (!is_batch(sketch, n) && (n == v) == of_vector) add_block(cut, axes[n].block, n);
+  };
+  add_blocks(plan.vector_blocks_first);
+  cut.leading = cut.blocks.size();
+  add_block(cut, k_block, nest.longest_reduction());
+  add_blocks(!plan.vector_blocks_first);
+  if (!cut.k_in_blocks) cut.leading = cut.blocks.size();
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (!is_batch(sketch, n) && n != v) cut.tiles.push_back(axes[n].tile);
+  cut.tiles.insert(plan.vector_tiles_first ? cut.tiles.begin() : cut.tiles.end(), axes[v].tile);
+}
+
+/// outer loops | tiles | reductions | steps, inner | vectors | terms
 CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
   const AnchorNest& nest = *sketch.nest;
   const size_t v = sketch.vector_axis;
@@ -88,39 +145,8 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
   std::vector<AxisLoops> axes;
   for (size_t n = 0; n < nest.spatial; ++n)
     axes.push_back(cut_axis(anchor, nest.axes[n], plan.inner[n], plan.pieces[n]));
-  const auto is_batch = [&](size_t n) { return n != v && !nest.reuses_along(n); };
-  for (size_t n = 0; n < nest.spatial; ++n)
-    if (is_batch(n)) add_block(cut, axes[n].tile, n);
-  const auto add_blocks = [&](bool of_vector) {
-    for (size_t n = 0; n < nest.spatial; ++n)
-      if (!is_batch(n) && (n == v) == of_vector) add_block(cut, axes[n].block, n);
-  };
-  add_blocks(plan.vector_blocks_first);
-  cut.leading = cut.blocks.size();
-  std::vector<Loop> reductions;
-  std::vector<int64_t> extents;
-  for (size_t n = nest.spatial; n < nest.axes.size(); ++n) {
-    reductions.push_back({nest.stage, nest.axes[n].loop});
-    extents.push_back(nest.axes[n].extent);
-  }
-  if (sketch.dots) {
-    const auto [o, i] = anchor.split(reductions.back(), sketch.group);
-    reductions.back() = o;
-    cut.terms = i;
-  }
-  const size_t k = nest.longest_reduction() - nest.spatial;
-  if (plan.k_block > 0 && plan.k_block < extents[k]) {
-    const auto [o, i] = anchor.split(reductions[k], plan.k_block);
-    add_block(cut, o, nest.longest_reduction());
-    reductions[k] = i;
-    extents[k] = plan.k_block;
-    cut.k_in_blocks = true;
-  }
-  add_blocks(!plan.vector_blocks_first);
-  if (!cut.k_in_blocks) cut.leading = cut.blocks.size();
-  for (size_t n = 0; n < nest.spatial; ++n)
-    if (!is_batch(n) && n != v) cut.tiles.push_back(axes[n].tile);
-  cut.tiles.insert(plan.vector_tiles_first ? cut.tiles.begin() : cut.tiles.end(), axes[v].tile);
+  const Reductions r = cut_blocks_of_k(anchor, sketch, plan, cut);
+  order_outer_loops(sketch, plan, axes, r.block, cut);
 
   std::vector<LoopRef> order(cut.blocks.begin(), cut.blocks.end());
   order.insert(order.end(), cut.tiles.begin(), cut.tiles.end());
@@ -132,16 +158,15 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
     vectors = o;
     cut.vector = i;
   }
-  cut_reductions(anchor, reductions, extents, plan.steps, order, cut);
+  cut_reductions(anchor, r.loops, r.extents, plan.steps, order, cut);
+  const auto write_out = [&](const Loop& loop) {
+    if (loop.name.empty()) return;
+    order.push_back(loop);
+    cut.unrolled.push_back(loop);
+  };
   for (size_t n = 0; n < nest.spatial; ++n)
-    if (n != v && !axes[n].inner.name.empty()) {
-      order.push_back(axes[n].inner);
-      cut.unrolled.push_back(axes[n].inner);
-    }
-  if (!vectors.name.empty()) {
-    order.push_back(vectors);
-    cut.unrolled.push_back(vectors);
-  }
+    if (n != v) write_out(axes[n].inner);
+  write_out(vectors);
   order.push_back(cut.vector);
   if (sketch.dots) order.push_back(cut.terms);
   anchor.reorder(order);
