@@ -61,7 +61,8 @@ std::vector<Correction> RankerModel::correct(const std::vector<SpacePoint>& poin
   std::vector<size_t> places;
   for (size_t n = 0; n < points.size(); ++n) {
     const Row& row = rows_.at(points[n]);
-    out[n].known = row.refused ? kRefused : row.known;
+    out[n].known = row.known;
+    out[n].session = row.refused ? kRefused : 0;
     if (row.refused) continue;
     features.push_back(&row.features);
     places.push_back(n);

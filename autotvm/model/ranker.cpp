@@ -28,7 +28,7 @@ constexpr size_t kLeastRows = 32, kLeastSamples = 8;
 /// 16 are good ones, on operators left out, than by the draft alone; perf_ranker measures it.
 constexpr double kCarriesOver = 0.6;
 constexpr TreeOptions kOfAll{100, 6, 0.1, 5, 0.3};
-constexpr TreeOptions kOfSession{30, 4, 0.15, 1, 0.3};
+constexpr TreeOptions kOfSession{40, 3, 0.1, 1, 0.3};
 
 struct Share {
   const char* name;

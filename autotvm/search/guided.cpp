@@ -20,16 +20,16 @@ constexpr size_t kFastest = 6;        // measured points that have children late
 constexpr int kChildrenLater = 48;    // for each batch of proposals
 constexpr double kChanceShare = 0.1;  // of the proposals
 constexpr size_t kKept = 2048;        // points that wait, the best forecasts of them
-constexpr size_t kHead = 128;         // of them that a model corrects
-constexpr size_t kNewInHead = 32;     // of these at most so many each time, but for the first
+constexpr size_t kHead = 64;          // of them that a model corrects
+constexpr size_t kNewInHead = 16;     // of these at most so many each time, but for the first
 constexpr int kProposalsBetween = 8;  // of such times
 constexpr size_t kLeastTrials = 8;    // for a model to be fitted, and between two fits
 
 /// A point that waits to be proposed.
 struct Waiting {
   SpacePoint at;
-  double us = 0;                                    // the forecast, as it was made
-  std::optional<double> correction = std::nullopt;  // by the model
+  double us = 0;                                        // the forecast, as it was made
+  std::optional<Correction> correction = std::nullopt;  // by the model
 };
 
 struct Trial {
@@ -51,6 +51,23 @@ struct Calibration {
   }
 };
 
+/// How much of what the model knew before the session its trials bear out, between 0 and 1: the
+/// slope of their logarithms over it, drawn towards kTrust by as much as so many trials would say.
+double trust_of(const std::vector<Trial>& trials) {
+  constexpr double kTrust = 0.67, kPrior = 8 * 0.2 * 0.2;
+  double known = 0, ratio = 0;
+  for (const Trial& t : trials) {
+    known += t.known / static_cast<double>(trials.size());
+    ratio += t.log_ratio / static_cast<double>(trials.size());
+  }
+  double both = kTrust * kPrior, squares = kPrior;
+  for (const Trial& t : trials) {
+    both += (t.known - known) * (t.log_ratio - ratio);
+    squares += (t.known - known) * (t.known - known);
+  }
+  return std::clamp(both / squares, 0.0, 1.0);
+}
+
 class GuidedSearch : public Search {
  public:
   GuidedSearch(std::vector<KnobSpace> spaces, uint64_t seed, Forecaster forecast,
@@ -60,7 +77,6 @@ class GuidedSearch : public Search {
         forecast_(std::move(forecast)),
         model_(std::move(model)) {
     TENON_CHECK(forecast_, "a guided search without forecasts");
-    calibrations_.resize(pool_.spaces().size());
     weights_.resize(pool_.spaces().size());
   }
 
@@ -136,7 +152,6 @@ class GuidedSearch : public Search {
       if (forecast <= 0 || t.us <= 0) continue;
       t.log_ratio = std::log(t.us / forecast);
       t.known = said[n].known;
-      calibrations_[t.at.template_index].log_ratios.push_back(t.log_ratio - t.known);
       trials_.push_back(std::move(t));
     }
     news_.clear();
@@ -209,25 +224,42 @@ class GuidedSearch : public Search {
     }
   }
 
-  std::vector<double> factors() const {
+  /// What sets forecasts right: what is to be believed of the model, and a factor a template.
+  struct Mending {
+    double trust = 1;
+    std::vector<double> factors;
+    std::vector<size_t> trials;  // of each template
+  };
+  Mending mending() const {
+    Mending out;
+    out.trust = trust_of(trials_);
+    std::vector<Calibration> calibrations(pool_.spaces().size());
     std::vector<double> all;
-    for (const Calibration& c : calibrations_)
-      all.insert(all.end(), c.log_ratios.begin(), c.log_ratios.end());
+    for (const Trial& t : trials_) {
+      all.push_back(t.log_ratio - out.trust * t.known);
+      calibrations[t.at.template_index].log_ratios.push_back(all.back());
+    }
     const double of_all = all.empty() ? 0 : median(all);
-    std::vector<double> out;
-    for (const Calibration& c : calibrations_) out.push_back(c.factor(of_all));
+    for (const Calibration& c : calibrations) {
+      out.factors.push_back(c.factor(of_all));
+      out.trials.push_back(c.log_ratios.size());
+    }
     return out;
   }
 
-  /// By calibrated and corrected forecast, the best first; equal ones in the order of their points.
+  /// By calibrated and corrected forecast, the best first; of equal ones first those of templates
+  /// with fewer trials, then in the order of their points.
   void rank() {
-    const std::vector<double> by_template = factors();
+    const Mending m = mending();
     const auto estimate = [&](const Waiting& w) {
-      return w.us * by_template[w.at.template_index] * std::exp(w.correction.value_or(0));
+      const Correction c = w.correction.value_or(Correction());
+      return w.us * m.factors[w.at.template_index] * std::exp(m.trust * c.known + c.session);
     };
     std::sort(waiting_.begin(), waiting_.end(), [&](const Waiting& a, const Waiting& b) {
       const double x = estimate(a), y = estimate(b);
-      return x != y ? x < y : a.at < b.at;
+      if (x != y) return x < y;
+      const size_t p = m.trials[a.at.template_index], q = m.trials[b.at.template_index];
+      return p != q ? p < q : a.at < b.at;
     });
     if (waiting_.size() > kKept) waiting_.resize(kKept);
   }
@@ -251,11 +283,12 @@ class GuidedSearch : public Search {
 
   void fit_model() {
     next_fit_ = trials_.size() + std::max(kLeastTrials, trials_.size() / 4);
-    const std::vector<double> by_template = factors();
+    const Mending m = mending();
     const double best = fastest_.begin()->first;
     std::vector<TrialRest> rests;
     for (const Trial& t : trials_) {
-      const double left = t.log_ratio - t.known - std::log(by_template[t.at.template_index]);
+      const double left =
+          t.log_ratio - m.trust * t.known - std::log(m.factors[t.at.template_index]);
       rests.push_back({t.at, left, best / t.us});
     }
     model_->fit(rests);
@@ -269,8 +302,7 @@ class GuidedSearch : public Search {
     std::vector<SpacePoint> points;
     for (size_t n : places) points.push_back(waiting_[n].at);
     const std::vector<Correction> said = model_->correct(points);
-    for (size_t n = 0; n < places.size(); ++n)
-      waiting_[places[n]].correction = said[n].known + said[n].session;
+    for (size_t n = 0; n < places.size(); ++n) waiting_[places[n]].correction = said[n];
   }
 
   std::optional<SpacePoint> next() {
@@ -301,7 +333,6 @@ class GuidedSearch : public Search {
   std::map<SpacePoint, double> times_;                  // measured
   std::vector<std::map<std::string, double>> weights_;  // of changes, by template and knob
   std::set<std::string> programs_;                      // of all points that were let wait
-  std::vector<Calibration> calibrations_;               // by template
   std::multimap<double, SpacePoint> fastest_;
 };
 

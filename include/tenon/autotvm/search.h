@@ -72,7 +72,8 @@ struct Correction {
   double known = 0, session = 0;
 };
 /// A trial as a model learns from it: what is left of the logarithm of measured over forecast time
-/// after `known` and its template's calibration, and how much the trial counts.
+/// after what was known, as far as trials bear it out, and its template's calibration; and how much
+/// the trial counts.
 struct TrialRest {
   SpacePoint at;
   double left = 0, weight = 1;
@@ -92,7 +93,7 @@ class ForecastModel {
 /// forecasts alone; then each template's forecasts are set right by what its trials took, children
 /// of the fastest points join, and each proposal is the best forecast left (one in so many is the
 /// choice of chance among the rest). The default of the first template still comes first. `model`
-/// (null: none) corrects the best hundred forecasts, and is fitted again after 8 trials and each
+/// (null: none) corrects the best 64 forecasts, and is fitted again after 8 trials and each
 /// time they are a quarter more, at least 8.
 std::unique_ptr<Search> guided_search(std::vector<KnobSpace> spaces, uint64_t seed,
                                       Forecaster forecast,

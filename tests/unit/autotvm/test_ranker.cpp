@@ -305,6 +305,45 @@ TEST_CASE("guided: a model of the trials mends a bad draft") {
   CHECK(with < without);
 }
 
+TEST_CASE("guided: what a model knew is believed as far as trials bear it out") {
+  // To the draft `a` does not matter. One model knows of `a` what is true, the other the contrary.
+  struct Knower : ForecastModel {
+    explicit Knower(double right) : right(right) {}
+    std::vector<Correction> correct(const std::vector<SpacePoint>& points) override {
+      std::vector<Correction> out;
+      for (const SpacePoint& at : points)
+        out.push_back({right * std::log2(static_cast<double>(at.point.number("a"))), 0});
+      return out;
+    }
+    void fit(const std::vector<TrialRest>&) override {}
+    double right;
+  };
+  const auto equal = [](const std::vector<SpacePoint>& points) {
+    std::vector<Forecast> out(points.size());
+    for (size_t n = 0; n < points.size(); ++n)
+      out[n].us = 1000 + static_cast<double>(points[n].point.number("b"));
+    return out;
+  };
+  const auto small_a = [&](double right) {
+    const auto search = guided_search({sample_space()}, 5, equal, std::make_shared<Knower>(right));
+    const auto us = [](const SpacePoint& at) { return static_cast<double>(at.point.number("a")); };
+    const auto learn = [&](const std::vector<SpacePoint>& points) {
+      for (const SpacePoint& at : points) search->learn({{at, us(at)}});
+    };
+    int64_t first = 0;
+    const std::vector<SpacePoint> start = search->propose(12);
+    for (const SpacePoint& at : start) first += at.point.number("a") <= 4;
+    learn(start);
+    learn(search->propose(8));
+    int64_t later = 0;
+    for (const SpacePoint& at : search->propose(12)) later += at.point.number("a") <= 8;
+    return std::pair(first, later);
+  };
+  CHECK(small_a(1).first >= 8);    // believed at once
+  CHECK(small_a(-1).first <= 3);   // at first, too
+  CHECK(small_a(-1).second >= 8);  // until the trials say otherwise
+}
+
 TEST_CASE("tuning: a ranker's file that is named must be there") {
   if (trees_are_missing()) return;
   TuneOptions options;
