@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tunes some operators and the demo's network for the CPU at hand, on one thread and on all, and puts
-# the records that decided into tuning_logs/shipped/, with a ranker learned from all trials. Run it
-# on a quiet machine; some minutes. Other CPUs' logs stay.
+# the records that decided into tuning_logs/shipped/. Run it on a quiet machine; some minutes. Other
+# CPUs' logs stay.
 #
 # usage: scripts/ship_logs.sh [SECONDS_A_TASK]     default 8
 set -euo pipefail
@@ -43,4 +43,3 @@ for found in map(json.loads, sys.stdin):
     if found["best"]: print(lines[int(found["best"].rsplit(":", 1)[1]) - 1])' "$work/$log.jsonl"
 done > "$shipped/$cpu.jsonl"
 $tenon log check "$shipped/$cpu.jsonl" --model "$model" --shape x=1x3x48x192
-$tenon log train "$work/operators.jsonl" -o "$shipped/ranker.json"
