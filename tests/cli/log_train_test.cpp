@@ -8,7 +8,7 @@ namespace {
 
 TEST_CASE("log train learns from logs, says how well it ranks, and tune takes its ranker") {
   const TemporaryFolder folder;
-  const std::string options = " --threads 1 --trials 60 --seed 3 --log log.jsonl --quiet";
+  const std::string options = " --threads 1 --trials 150 --seed 3 --log log.jsonl --quiet";
   for (const char* what : {"matmul m=24 n=32 k=40", "softmax rows=24 columns=64"})
     expect(0, folder.path(), "tune " + std::string(what) + options);
   const Finished trained = expect(0, folder.path(), "log train log.jsonl -o ranker.json");
