@@ -30,6 +30,11 @@ bool is_passed_over(const Record& r, const RecordQuery& q) {
          (!q.family.empty() && r.family == q.family && !same_features(r, q));
 }
 
+/// Nobody asked for what an installation brings along: users of other machines need not hear of it.
+bool is_shipped(const LoggedRecord& r, const std::string& folder) {
+  return !folder.empty() && r.where.path.rfind(folder, 0) == 0;
+}
+
 std::string first_few(const std::vector<std::string>& words) {
   constexpr size_t kShown = 4;
   if (words.size() <= kShown) return join(words);
@@ -66,12 +71,13 @@ std::string RecordStore::passed_over(const std::vector<RecordQuery>& queries) co
   std::map<Key, Held> held;
   std::set<int> other_threads;
   size_t unanswered = 0;
+  const std::string shipped = RecordPlaces::shipped_folder();
   for (const RecordQuery& q : queries) {
     if (find(q)) continue;
     bool any = false;
     for (const std::vector<LoggedRecord>& place : places_) {
       for (const LoggedRecord& r : place) {
-        if (!is_passed_over(r.record, q)) continue;
+        if (!is_passed_over(r.record, q) || is_shipped(r, shipped)) continue;
         Held& group = held[{r.record.target.fingerprint(), r.record.target.cpu, r.record.threads}];
         if (!group.first) group.first = &r;
         ++group.count;

@@ -206,6 +206,12 @@ TEST_CASE("where only such records exist, the user hears what there is and what 
     CHECK_THAT(text({wider}), Contains("log:1: x86-64/next"));
     CHECK(text({threads}) == "");
   }
+  SECTION("what is shipped is not told of") {
+    REQUIRE_FALSE(RecordPlaces::shipped_folder().empty());
+    std::vector<LoggedRecord> shipped = numbered({wider});
+    shipped[0].where.path = RecordPlaces::shipped_folder() + "/next.jsonl";
+    CHECK(RecordStore(shipped).passed_over({sample_query()}) == "");
+  }
   SECTION("a failed trial is nothing to tell of") {
     wider.check = CheckResult::not_run;
     wider.status = TrialStatus::outpaced;
