@@ -1,9 +1,6 @@
 #include "kernels/templates.h"
 
-#include <tenon/ir/visit.h>
 #include <tenon/schedule/schedule.h>
-
-#include <set>
 
 #include "kernels/blocked_conv.h"
 #include "kernels/blocking.h"
@@ -15,44 +12,9 @@
 namespace tenon {
 namespace {
 
-struct Reductions {
-  int count = 0;
-  bool chained = false;  // one reads what another gave
-};
-
-Reductions count_reductions(const Program& program) {
-  Reductions r;
-  std::set<const BufferNode*> reduced;
-  for (const StagePath& path : stage_paths(program.body)) {
-    bool reads = false;
-    for (const Expr& value : path.stage->values)
-      walk(value, [&](const Expr& e) {
-        if (auto* l = e.as<Load>()) reads = reads || reduced.count(l->buffer.get()) > 0;
-        return true;
-      });
-    if (path.stage->combiner) {
-      ++r.count;
-      r.chained = r.chained || reads;
-    }
-    if (path.stage->combiner || reads)
-      for (const Buffer& b : path.stage->outputs) reduced.insert(b.get());
-  }
-  return r;
-}
-
 /// X is contiguous along what is summed and not along the result: rows, of half a vector at least.
 bool reduces_rows(const Contraction& c, const Target& target) {
   return c.alone() && !c.x_contiguous && 2 * c.reduce.back().extent >= target.lanes(c.dtype);
-}
-
-/// Scans and scatters, of which no template but the generic one knows anything.
-bool keeps_order(const Program& program) {
-  for (const StagePath& path : stage_paths(program.body)) {
-    if (path.stage->combiner && path.stage->init.empty()) return true;
-    for (const AxisBinding& b : path.stage->axes)
-      if (b.kind == AxisKind::sequential) return true;
-  }
-  return false;
 }
 
 /// The templates of a plain product, the best first.
@@ -96,7 +58,7 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
   // The other templates would inline its transforms.
   if (find_winograd(program, target))
     return {{"winograd", winograd_template}, {"generic", generic_template}};
-  const Reductions r = count_reductions(program);
+  const ReductionCount r = count_reductions(program);
   const std::string anchor = roles(program).anchor;
   if (r.count > 0 && !r.chained) add_convs(list, program, anchor, target);
   if (r.chained && find_fused_products(program)) list.push_back({"attention", attention_template});

@@ -3,7 +3,6 @@
 #include <tenon/ir/ops.h>
 
 #include <algorithm>
-#include <set>
 
 namespace tenon {
 namespace {
@@ -137,23 +136,6 @@ std::optional<AnchorNest> find_anchor_nest(const Program& program, const std::st
   for (const StagePath& path : stage_paths(program.body))
     if (path.stage->name == stage) return read_nest(program, path);
   return std::nullopt;
-}
-
-bool reductions_are_chained(const Program& program) {
-  std::set<const BufferNode*> reduced;
-  for (const StagePath& path : stage_paths(program.body)) {
-    bool reads = false;
-    for (const Expr& value : path.stage->values)
-      walk(value, [&](const Expr& e) {
-        const Load* load = e.as<Load>();
-        reads = reads || (load && reduced.count(load->buffer.get()) > 0);
-        return true;
-      });
-    if (path.stage->combiner && reads) return true;
-    if (path.stage->combiner || reads)
-      for (const Buffer& b : path.stage->outputs) reduced.insert(b.get());
-  }
-  return false;
 }
 
 }  // namespace tenon

@@ -54,7 +54,4 @@ struct AnchorNest {
 /// symbolic or empty extent, or combines in an order that may not be changed.
 std::optional<AnchorNest> find_anchor_nest(const Program& program, const std::string& stage);
 
-/// Some reduction reads what another one gave, or what was computed from that.
-bool reductions_are_chained(const Program& program);
-
 }  // namespace tenon

@@ -9,29 +9,10 @@
 #include "schedule/composites/map_nest.h"
 #include "schedule/composites/nests.h"
 #include "schedule/composites/row_chain.h"
+#include "schedule/tree.h"
 
 namespace tenon {
 namespace {
-
-const StagePath* find_path(const std::vector<StagePath>& paths, const std::string& stage) {
-  for (const StagePath& path : paths)
-    if (path.stage->name == stage) return &path;
-  return nullptr;
-}
-
-/// Reductions may be joined in another order: none is a scan or a scatter.
-bool is_free_of_order(const std::vector<StagePath>& paths) {
-  return std::all_of(paths.begin(), paths.end(), [](const StagePath& path) {
-    return (!path.stage->combiner || !path.stage->init.empty()) &&
-           std::none_of(path.stage->axes.begin(), path.stage->axes.end(),
-                        [](const AxisBinding& b) { return b.kind == AxisKind::sequential; });
-  });
-}
-
-bool reduces(const std::vector<StagePath>& paths) {
-  return std::any_of(paths.begin(), paths.end(),
-                     [](const StagePath& path) { return path.stage->combiner != nullptr; });
-}
 
 /// Several results use the same operand: tiles pay, rows alone do not.
 bool has_reuse(const AnchorNest& nest) {
@@ -48,8 +29,8 @@ int64_t pick_parts(const Target& target, Knobs& knobs) {
 /// The outermost reduction loop in pieces, each a sum of its own.
 ///   for k: S += x(k)   ->   for k.o in 0..pieces: S.rf(k.o) = sum over k.i;  S = sum of S.rf
 void cut_into_pieces(Schedule& s, const std::string& stage, int64_t pieces) {
-  const std::vector<StagePath> paths = stage_paths(s.program().body);
-  for (const For* loop : find_path(paths, stage)->loops) {
+  const StagePath path = find_stage(s.program(), stage);
+  for (const For* loop : path.loops) {
     if (loop->kind != AxisKind::reduce) continue;
     const int64_t extent = most_iterations(*loop);
     const int64_t size = (extent + pieces - 1) / pieces;
@@ -62,10 +43,10 @@ void cut_into_pieces(Schedule& s, const std::string& stage, int64_t pieces) {
 }  // namespace
 
 std::vector<NamedTemplate> row_rule(const Program& program, const Target&) {
-  const std::vector<StagePath> paths = stage_paths(program.body);
-  if (!reduces(paths) || !is_free_of_order(paths) || !program.symbols.empty()) return {};
+  const ReductionCount reductions = count_reductions(program);
+  if (reductions.count == 0 || keeps_order(program) || !program.symbols.empty()) return {};
   const auto nest = find_anchor_nest(program, roles(program).anchor);
-  if (nest && !reductions_are_chained(program) && has_reuse(*nest)) return {};
+  if (nest && !reductions.chained && has_reuse(*nest)) return {};
   return {{"sketch.rows", [](Schedule& s, Knobs& knobs) {
              RowOptions options;
              options.parts = pick_parts(s.target(), knobs);
@@ -79,11 +60,12 @@ std::vector<NamedTemplate> row_rule(const Program& program, const Target&) {
 std::vector<NamedTemplate> pieces_rule(const Program& program, const Target& target) {
   constexpr int64_t kFewResults = 8;   // for each core
   constexpr int64_t kWorthIt = 16384;  // points of one result
-  const std::vector<StagePath> paths = stage_paths(program.body);
-  if (!reduces(paths) || !is_free_of_order(paths) || !program.symbols.empty()) return {};
+  if (count_reductions(program).count == 0 || keeps_order(program) || !program.symbols.empty())
+    return {};
   const std::string anchor = roles(program).anchor;
   int64_t results = 1;
-  for (const For* loop : find_path(paths, anchor)->loops)
+  const StagePath path = find_stage(program, anchor);
+  for (const For* loop : path.loops)
     if (loop->kind == AxisKind::spatial) results *= most_iterations(*loop);
   if (results == 0 || results > kFewResults * target.cores ||
       stage_points(program, anchor) / results < kWorthIt)
@@ -101,8 +83,9 @@ std::vector<NamedTemplate> pieces_rule(const Program& program, const Target& tar
 }
 
 std::vector<NamedTemplate> map_rule(const Program& program, const Target&) {
-  const std::vector<StagePath> paths = stage_paths(program.body);
-  if (paths.empty() || reduces(paths) || !is_free_of_order(paths)) return {};
+  if (stage_paths(program.body).empty() || count_reductions(program).count > 0 ||
+      keeps_order(program))
+    return {};
   return {{"sketch.map", [](Schedule& s, Knobs& knobs) {
              const MapOptions standard = standard_maps(s.program(), s.target());
              MapOptions options;

@@ -27,7 +27,7 @@ void add_tiles(const std::string& kind, const std::vector<TileSketch>& sketches,
 /// A reduction whose vectors run along one of its spatial axes: one sketch for each of the two most
 /// promising axes, and, where the machine has an instruction for groups of its terms, on that.
 std::vector<NamedTemplate> tile_rule(const Program& program, const Target& target) {
-  if (reductions_are_chained(program)) return {};
+  if (count_reductions(program).chained) return {};
   const Roles parts = roles(program);
   const auto nest = find_anchor_nest(program, parts.anchor);
   if (!nest) return {};

@@ -13,8 +13,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/file.h>
-#include <tenon/autotvm/sketch.h>
-#include <tenon/driver/driver.h>
+#include <tenon/autotvm/ranker.h>
 #include <tenon/ir/ops.h>
 #include <tenon/runtime/timer.h>
 #include <tenon/support/error.h>
@@ -26,10 +25,10 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 
 #include "autotvm/model/draft.h"
+#include "sketched_task.h"
 
 using namespace tenon;
 using nlohmann::ordered_json;
@@ -45,15 +44,6 @@ double thread_us() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
-}
-
-Task task_for(const std::vector<std::string>& words, int threads) {
-  Target target = Target::host();
-  target.cores = threads;
-  Task task = operator_task(words, target);
-  for (NamedTemplate& sketch : sketches_for(task.program, target))
-    task.templates.push_back(std::move(sketch));
-  return task;
 }
 
 // -- measure
@@ -157,31 +147,6 @@ struct Scored {
   std::optional<std::string> hopeless;
 };
 
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> out(values.size());
-  for (size_t n = 0, last = 0; n < order.size(); n = last) {
-    while (last < order.size() && values[order[last]] == values[order[n]]) ++last;
-    for (size_t k = n; k < last; ++k) out[order[k]] = static_cast<double>(n + last - 1) / 2;
-  }
-  return out;
-}
-
-double spearman(const std::vector<double>& x, const std::vector<double>& y) {
-  const std::vector<double> a = ranks(x), b = ranks(y);
-  const double mean = static_cast<double>(a.size() - 1) / 2;
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t n = 0; n < a.size(); ++n) {
-    ab += (a[n] - mean) * (b[n] - mean);
-    aa += (a[n] - mean) * (a[n] - mean);
-    bb += (b[n] - mean) * (b[n] - mean);
-  }
-  return aa * bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
-
 double median_of(const std::vector<Scored>& all, double Scored::*member) {
   std::vector<double> values;
   for (const Scored& s : all) values.push_back(s.*member);
@@ -209,7 +174,7 @@ void report(const std::string& title, std::vector<Scored> all, bool verbose) {
     us.push_back(s.us);
     cycles.push_back(s.cycles);
   }
-  const double rho = spearman(cycles, us);
+  const double rho = rank_quality(cycles, us).rho;
   std::sort(us.begin(), us.end());
   const double best = us[0], good = us[std::max<size_t>(1, us.size() / 20) - 1];
   const auto dropped = std::count_if(all.begin(), all.end(), [](auto& s) { return s.hopeless; });

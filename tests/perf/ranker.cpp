@@ -9,8 +9,6 @@
 // true best over that of the best of these 16. With -o the ranker of all points is kept.
 #include <fmt/format.h>
 #include <tenon/autotvm/ranker.h>
-#include <tenon/autotvm/sketch.h>
-#include <tenon/driver/driver.h>
 #include <tenon/ir/ops.h>
 #include <tenon/runtime/timer.h>
 #include <tenon/support/error.h>
@@ -22,20 +20,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sketched_task.h"
+
 using namespace tenon;
 using nlohmann::ordered_json;
 
 namespace {
-
-/// Of an operator by name on so many threads, with the sketches beside its templates.
-Task task_for(const std::vector<std::string>& words, int threads) {
-  Target target = Target::host();
-  target.cores = threads;
-  Task task = operator_task(words, target);
-  for (NamedTemplate& sketch : sketches_for(task.program, target))
-    task.templates.push_back(std::move(sketch));
-  return task;
-}
 
 class Points {
  public:

@@ -3,6 +3,7 @@
 #include <tenon/ir/ops.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tenon {
 
@@ -48,6 +49,35 @@ int64_t step_along(const Expr& e, const Var& v) {
   if (b->op == BinaryOp::sub) return first ? inner : 0;
   const auto factor = b->op == BinaryOp::mul ? as_int(first ? b->b : b->a) : std::nullopt;
   return factor ? inner * *factor : 0;
+}
+
+ReductionCount count_reductions(const Program& program) {
+  ReductionCount r;
+  std::set<const BufferNode*> reduced;
+  for (const StagePath& path : stage_paths(program.body)) {
+    bool reads = false;
+    for (const Expr& value : path.stage->values)
+      walk(value, [&](const Expr& e) {
+        if (auto* l = e.as<Load>()) reads = reads || reduced.count(l->buffer.get()) > 0;
+        return true;
+      });
+    if (path.stage->combiner) {
+      ++r.count;
+      r.chained = r.chained || reads;
+    }
+    if (path.stage->combiner || reads)
+      for (const Buffer& b : path.stage->outputs) reduced.insert(b.get());
+  }
+  return r;
+}
+
+bool keeps_order(const Program& program) {
+  for (const StagePath& path : stage_paths(program.body)) {
+    if (path.stage->combiner && path.stage->init.empty()) return true;
+    for (const AxisBinding& b : path.stage->axes)
+      if (b.kind == AxisKind::sequential) return true;
+  }
+  return false;
 }
 
 int64_t registers_free(const Target& target) {

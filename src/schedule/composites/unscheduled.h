@@ -43,6 +43,15 @@ int64_t bytes_of(const BufferNode& b);
 /// else 0.
 int64_t step_along(const Expr& e, const Var& v);
 
+struct ReductionCount {
+  int count = 0;
+  bool chained = false;  ///< one reads what another gave, or what was computed from that
+};
+ReductionCount count_reductions(const Program& program);
+
+/// Scans and scatters: what they do may not be done in another order.
+bool keeps_order(const Program& program);
+
 /// Vector registers that may be kept busy without spills.
 int64_t registers_free(const Target& target);
 
