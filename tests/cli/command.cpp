@@ -35,6 +35,7 @@ std::vector<std::string> split_words(const std::string& text) {
   if (file_bytes >= 0 && ::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(126);
   ::dup2(out, 1);
   ::dup2(err, 2);
+  ::setenv("TENON_SHIPPED_LOGS", "", 1);  // what a schedule comes from hangs on no other file
   ::execv(arguments[0], arguments.data());
   ::_exit(127);
 }

@@ -61,8 +61,8 @@ struct RecordPlaces {
   std::string local = "tuning_logs";       ///< a folder of *.jsonl, under the current one
   std::string shipped = shipped_folder();  ///< the same, from the installation
 
-  /// tuning_logs/shipped of the installation or build that this program belongs to; empty where
-  /// there is none.
+  /// What TENON_SHIPPED_LOGS says (empty: none); where it is not set, tuning_logs/shipped of the
+  /// installation or build that this program belongs to, and empty where there is none.
   static std::string shipped_folder();
 };
 

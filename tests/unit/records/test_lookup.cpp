@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <iterator>
 
 #include "sample.h"
@@ -229,6 +230,22 @@ TEST_CASE("times of day order nothing: not the best, not the ties, not the last 
   CHECK(best_line(records) == 3);
   records[0].time = "yesterday";
   CHECK(best_line(records) == 3);
+}
+
+TEST_CASE("TENON_SHIPPED_LOGS names the folder that is read in place of the installation's") {
+  const std::string own = RecordPlaces::shipped_folder();
+  REQUIRE_FALSE(own.empty());
+  ScratchFolder scratch;
+  RecordLog(scratch.file("team/a.jsonl")).append(sample_record(10, 1));
+  const auto finds = [&](const std::string& folder) {
+    ::setenv("TENON_SHIPPED_LOGS", folder.c_str(), 1);
+    const RecordPlaces places{"", scratch.file("none")};
+    ::unsetenv("TENON_SHIPPED_LOGS");
+    return places.shipped == folder && RecordStore(places).find(sample_query()).has_value();
+  };
+  CHECK(finds(scratch.file("team")));
+  CHECK_FALSE(finds(""));
+  CHECK(RecordPlaces::shipped_folder() == own);
 }
 
 TEST_CASE("a store asks --log, then the local folder, then what is shipped") {
