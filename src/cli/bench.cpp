@@ -1,5 +1,7 @@
 #include <tenon/driver/driver.h>
 
+#include <tenon/support/error.h>
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +17,7 @@ namespace {
 struct BenchCommand : CommandOptions {
   int rounds = 9;
   bool unscheduled = false, whole = false;
+  std::vector<std::string> against;
 };
 
 void print_rows(const std::vector<BenchRow>& rows, bool json) {
@@ -22,6 +25,24 @@ void print_rows(const std::vector<BenchRow>& rows, bool json) {
   for (const BenchRow& row : rows) {
     if (json) fmt::print("{}\n", row.to_json());
   }
+}
+
+/// The best of each log of --against, in their order.
+std::vector<NamedTrace> best_of_logs(const Task& task, const BenchCommand& command) {
+  std::vector<NamedTrace> out;
+  for (const std::string& log : command.against) {
+    const RecordStore store(RecordPlaces{log, "", ""});
+    print_warnings(store.warnings());
+    const auto best = recorded_schedule(task, store, command.parsed_threads());
+    if (!best) {
+      throw UserError(
+          fmt::format("--against {}: it holds no record of {} {} for this CPU and {} thread(s)\n"
+                      "  try: tenon log stats {}",
+                      log, task.name, task.args, command.parsed_threads(), log));
+    }
+    out.push_back(*best);
+  }
+  return out;
 }
 
 void run_bench(const BenchCommand& command) {
@@ -32,6 +53,8 @@ void run_bench(const BenchCommand& command) {
   options.whole_only = command.whole;
   std::vector<BenchRow> rows;
   if (is_model(command.subject)) {
+    if (!command.against.empty())
+      throw UserError("--against is for operators\n  try: tenon bench model.onnx --log LOG");
     ProgressLine progress("bench: kernel", command.quiet);
     options.progress = progress.callback();
     const NetworkBench result =
@@ -47,7 +70,10 @@ void run_bench(const BenchCommand& command) {
   } else {
     refuse_network_options(command);
     const Task task = operator_task(command.subject, command.parsed_target());
-    rows = bench(task, schedules_for(task, command), options);
+    std::vector<NamedTrace> schedules = schedules_for(task, command);
+    const std::vector<NamedTrace> others = best_of_logs(task, command);
+    schedules.insert(schedules.end(), others.begin(), others.end());
+    rows = bench(task, schedules, options);
     print_rows(rows, command.json);
   }
   bool failed = false;
@@ -68,6 +94,9 @@ void add_bench(CLI::App& app) {
       ->required();
   add_network(*verb, *command);
   verb->add_option("--log", command->log, "file of records to look in first");
+  verb->add_option("--against", command->against,
+                   "an operator: also the best of this other log, in the same turns; repeatable")
+      ->allow_extra_args(false);
   verb->add_option("--rounds", command->rounds, "interleaved rounds")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));

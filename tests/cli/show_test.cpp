@@ -133,6 +133,22 @@ TEST_CASE("bench prints the default and the tuned row of an operator") {
   CHECK(rows[1]["schedule"].get<std::string>().rfind("log.jsonl:", 0) == 0);
 }
 
+TEST_CASE("bench --against times the best of other logs in the same turns") {
+  const auto& folder = tuned().folder.path();
+  const std::string words = "bench matmul m=24 n=32 k=40 --rounds 3 --json ";
+  write_text(folder / "copy.jsonl", read_text(folder / "log.jsonl"));
+  const auto rows = json_lines(
+      expect(0, folder, words + "--threads 1 --against log.jsonl --against copy.jsonl").out);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0]["schedule"] == "default");
+  CHECK(rows[1]["schedule"].get<std::string>().rfind("log.jsonl:", 0) == 0);
+  CHECK(rows[2]["schedule"].get<std::string>().rfind("copy.jsonl:", 0) == 0);
+  CHECK(contains(expect(2, folder, words + "--threads 2 --against log.jsonl").err,
+                 "--against log.jsonl: it holds no record of matmul"));
+  CHECK(contains(expect(2, folder, "bench none.onnx --against log.jsonl").err,
+                 "--against is for operators"));
+}
+
 TEST_CASE("replay rebuilds, checks and times a record") {
   const auto& folder = tuned().folder.path();
   const std::string replay = "replay " + tuned().place + " ";
