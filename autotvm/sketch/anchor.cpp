@@ -46,10 +46,14 @@ void add_operand(AnchorNest& nest, const Program& program, const Load& load,
   }
   Operand operand;
   operand.buffer = load.buffer->name;
+  operand.dtype = load.buffer->dtype;
   operand.constant = is_constant(program, operand.buffer);
   operand.computed = std::none_of(program.params.begin(), program.params.end(),
                                   [&](const Param& p) { return p.buffer->name == operand.buffer; });
-  for (const Expr& index : load.indices) operand.dims.push_back(dim_of_index(index, vars));
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    operand.dims.push_back(dim_of_index(load.indices[d], vars));
+    operand.dims.back().extent = as_int(load.buffer->shape[d]).value_or(0);
+  }
   nest.operands.push_back(std::move(operand));
 }
 

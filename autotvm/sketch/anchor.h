@@ -14,11 +14,13 @@ namespace tenon {
 struct OperandDim {
   std::vector<size_t> axes;    ///< of the anchor, that move the index
   std::vector<int64_t> steps;  ///< what a step of each adds; 0: no constant
+  int64_t extent = 0;          ///< of the buffer; 0: symbolic
 };
 
 /// A buffer that the anchor reads.
 struct Operand {
   std::string buffer;
+  DType dtype = DType::f32;
   bool constant = false;         ///< its contents are known ahead of the call
   bool computed = false;         ///< by another stage
   bool one_element = true;       ///< all loads of it are of the same element

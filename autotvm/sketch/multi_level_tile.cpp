@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "autotvm/sketch/blocks.h"
 #include "schedule/composites/cost.h"
 #include "schedule/composites/nests.h"
 #include "schedule/composites/register_sum.h"
@@ -13,14 +14,12 @@ namespace {
 
 /// The anchor's loops after cutting.
 struct CutLoops {
-  std::vector<Loop> blocks;  // from the outside in: batch, blocks, block of k, blocks
-  std::vector<std::vector<size_t>> block_axes;  // what each of them moves
-  size_t leading = 0;                           // of `blocks`: spatial ones before the block of k
-  std::vector<Loop> tiles;                      // the last is the tile's
+  BlockLoops block;
+  std::vector<Loop> blocks;  // of `block`, by number
+  std::vector<Loop> tiles;   // the last is the tile's
   std::vector<Loop> unrolled;
   Loop vector;
   Loop terms;  // what one instruction adds up in a lane; no name: one term
-  bool k_in_blocks = false;
 };
 
 /// x -> x.block, x.tile, x.inner; a part of one iteration has no name, but for the tile.
@@ -73,16 +72,6 @@ bool vectors_along_rows(const AnchorNest& nest, size_t vector_axis) {
   return vector_axis + 1 == nest.spatial;
 }
 
-void add_block(CutLoops& cut, const Loop& loop, size_t axis) {
-  if (loop.name.empty()) return;
-  cut.blocks.push_back(loop);
-  cut.block_axes.push_back({axis});
-}
-
-bool is_batch(const TileSketch& sketch, size_t axis) {
-  return axis != sketch.vector_axis && !sketch.nest->reuses_along(axis);
-}
-
 /// The reductions of the nest, from the outside in; a group of terms and a block of the longest are
 /// cut off.
 struct Reductions {
@@ -110,28 +99,19 @@ Reductions cut_blocks_of_k(StageSteps& anchor, const TileSketch& sketch, const T
     r.block = o;
     r.loops[k] = i;
     r.extents[k] = plan.k_block;
-    cut.k_in_blocks = true;
   }
   return r;
 }
 
-/// batch | first blocks | k blocks | second blocks, and the loops over tiles.
+/// The block loops of the plan, and the loops over tiles.
 void order_outer_loops(const TileSketch& sketch, const TilePlan& plan,
                        const std::vector<AxisLoops>& axes, const Loop& k_block, CutLoops& cut) {
-  const AnchorNest& nest = *sketch.nest;
   const size_t v = sketch.vector_axis;
-  for (size_t n = 0; n < nest.spatial; ++n)
-    if (is_batch(sketch, n)) add_block(cut, axes[n].tile, n);
-  const auto add_blocks = [&](bool of_vector) {
-    for (size_t n = 0; n < nest.spatial; ++n)
-      if (!is_batch(sketch, n) && (n == v) == of_vector) add_block(cut, axes[n].block, n);
-  };
-  add_blocks(plan.vector_blocks_first);
-  cut.leading = cut.blocks.size();
-  add_block(cut, k_block, nest.longest_reduction());
-  add_blocks(!plan.vector_blocks_first);
-  if (!cut.k_in_blocks) cut.leading = cut.blocks.size();
-  for (size_t n = 0; n < nest.spatial; ++n)
+  for (const BlockLoop& b : cut.block.loops)
+    cut.blocks.push_back(sketch.nest->is_reduction(b.axis) ? k_block
+                         : is_batch(sketch, b.axis)        ? axes[b.axis].tile
+                                                           : axes[b.axis].block);
+  for (size_t n = 0; n < sketch.nest->spatial; ++n)
     if (!is_batch(sketch, n) && n != v) cut.tiles.push_back(axes[n].tile);
   cut.tiles.insert(plan.vector_tiles_first ? cut.tiles.begin() : cut.tiles.end(), axes[v].tile);
 }
@@ -142,6 +122,7 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
   const size_t v = sketch.vector_axis;
   StageSteps anchor = s[nest.stage];
   CutLoops cut;
+  cut.block = block_loops_of(sketch, plan);
   std::vector<AxisLoops> axes;
   for (size_t n = 0; n < nest.spatial; ++n)
     axes.push_back(cut_axis(anchor, nest.axes[n], plan.inner[n], plan.pieces[n]));
@@ -174,7 +155,7 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
 }
 
 /// The copy's layout: the axis that tiles run along cut by their width, its pieces outside, the
-/// elements of one innermost.
+/// elements of one innermost. Empty: as the operand lies.
 struct Packing {
   std::vector<LayoutDim> layout;
   size_t dim = 0;
@@ -187,10 +168,11 @@ Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand
                    const Target& target) {
   const AnchorNest& nest = *sketch.nest;
   size_t axis = sketch.vector_axis;
+  Packing p;
+  if (!is_reordered(sketch, o)) return p;
   if (!o.moves(axis))
     for (axis = 0; axis + 1 < nest.spatial; ++axis)
       if (plan.inner[axis] > 1 && nest.dim_of(o, axis)) break;
-  Packing p;
   p.dim = nest.dim_of(o, axis).value_or(0);
   p.width = axis == sketch.vector_axis && !vectors_along_rows(nest, axis)
                 ? std::min<int64_t>(plan.inner[axis], target.lanes(nest.dtype))
@@ -254,31 +236,27 @@ void finish_copy(Schedule& s, const std::string& copy, std::vector<Loop> loops, 
   if (at_root) fuse_and_parallel(s, copy, {loops.begin(), loops.end() - (rows ? 1 : 0)});
 }
 
-/// The innermost block loop that moves the operand; nothing where none does.
-std::optional<Loop> block_of(const CutLoops& cut, const Operand& o) {
-  for (size_t n = cut.blocks.size(); n-- > 0;)
-    for (size_t axis : cut.block_axes[n])
-      if (o.moves(axis)) return cut.blocks[n];
-  return std::nullopt;
-}
-
 /// Copies that are made in each call. Returns how many leading loops stay without one inside.
 size_t make_copies(Schedule& s, const TileSketch& sketch, const TilePlan& plan, const CutLoops& cut,
                    std::vector<std::string>& done) {
   const AnchorNest& nest = *sketch.nest;
-  size_t shared = cut.leading;
+  size_t shared = cut.block.leading;
   for (size_t n = 0; n < nest.operands.size(); ++n) {
     const Operand& o = nest.operands[n];
-    if (plan.pack[n] != "block" && plan.pack[n] != "root") continue;
-    const auto block = plan.pack[n] == "block" ? block_of(cut, o) : std::nullopt;
+    if (plan.pack[n] == "no" || plan.pack[n] == "ahead") continue;
+    const auto place = copy_block(cut.block, o, plan.pack[n]);
     const Packing p = packing_of(sketch, plan, o, s.target());
-    const LoopRef at = block ? LoopRef(*block) : LoopRef("root");
+    const LoopRef at = place ? LoopRef(cut.blocks[*place]) : LoopRef("root");
     const std::string copy = s[nest.stage].cache_read(o.buffer, at, {.layout = p.layout});
-    finish_copy(s, copy, block ? loops_below(s, copy, *block) : s[copy].loops(), p, !block);
     done.push_back(copy);
-    if (!block) continue;
-    const auto place = std::find(cut.blocks.begin(), cut.blocks.end(), *block);
-    shared = std::min(shared, static_cast<size_t>(place - cut.blocks.begin()) + 1);
+    if (place) shared = std::min(shared, *place + 1);
+    if (!p.layout.empty())
+      finish_copy(s, copy, place ? loops_below(s, copy, cut.blocks[*place]) : s[copy].loops(), p,
+                  !place);
+    else if (place)
+      finish_map_in_loop(s, copy, cut.blocks[*place]);
+    else
+      schedule_root_map(s, copy, 2);
   }
   return shared;
 }
@@ -290,7 +268,7 @@ void place_results(Schedule& s, const TileSketch& sketch, const CutLoops& cut,
   const AnchorNest& nest = *sketch.nest;
   const Loop tile = cut.tiles.back();
   const bool along_rows = vectors_along_rows(nest, sketch.vector_axis);
-  if (along_rows && !cut.k_in_blocks) {
+  if (along_rows && !cut.block.k_in_blocks) {
     const size_t in_tile = place_sum(s, nest.stage, nest.output, tile, done);
     for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], tile);
     return;
@@ -314,7 +292,7 @@ void place_results(Schedule& s, const TileSketch& sketch, const CutLoops& cut,
 
 void apply_tiles(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
   const AnchorNest& nest = *sketch.nest;
-  if (plan.inlined) inline_prologue(s);
+  const std::vector<std::string> maps_before = roles(s.program()).prologue;
   for (size_t n = 0; n < nest.operands.size(); ++n)
     if (plan.pack[n] == "ahead")
       s.pack(nest.operands[n].buffer, packing_of(sketch, plan, nest.operands[n], s.target()).layout,
@@ -323,6 +301,9 @@ void apply_tiles(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
   std::vector<std::string> done = {nest.stage};
   place_results(s, sketch, cut, done);
   const size_t shared = make_copies(s, sketch, plan, cut, done);
+  // Into the copies, where there are some: then they compute what they hold.
+  if (plan.inlined)
+    for (const std::string& map : maps_before) s.try_apply(ComputeInline{map});
   for (const Loop& l : cut.unrolled) s[nest.stage].unroll(l);
   if (sketch.dots)
     s[nest.stage].tensorize(cut.vector, *sketch.dots);
@@ -330,7 +311,7 @@ void apply_tiles(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
     s[nest.stage].vectorize(cut.vector, {Tail::mask});
   std::vector<Loop> outer(cut.blocks.begin(),
                           cut.blocks.begin() + static_cast<std::ptrdiff_t>(shared));
-  const bool to_tiles = shared == cut.blocks.size() && !cut.k_in_blocks;
+  const bool to_tiles = shared == cut.blocks.size() && !cut.block.k_in_blocks;
   if (to_tiles) outer.insert(outer.end(), cut.tiles.begin(), cut.tiles.end());
   fuse_and_parallel(s, nest.stage, outer);
   schedule_rest(s, done);

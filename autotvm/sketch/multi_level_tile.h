@@ -23,8 +23,12 @@ struct TilePlan {
   int64_t k_block = 0;          ///< of the longest reduction; 0: all
   int64_t steps = 1;            ///< points of the innermost reductions that are written out
   bool vector_blocks_first = true, vector_tiles_first = false;
-  std::vector<std::string> pack;  ///< by operand: "no", "block", "root", "ahead"
-  bool inlined = true;            ///< the maps before it
+  /// By operand, the copy that is read: "no", "root" (all of it), "ahead", or what a block loop
+  /// reads: the innermost that moves the operand ("block") or the outermost ("outer").
+  std::vector<std::string> pack;
+  /// The maps before it disappear: into the copies, which then compute what they hold (a padded
+  /// image block by block), or into the sum itself.
+  bool inlined = true;
 };
 
 /// A space of plans: tiles of the nest with vectors along one of its axes.
@@ -48,6 +52,10 @@ std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
 /// that can be its lanes; none where no instruction fits or the last reduction has no whole groups.
 std::vector<TileSketch> dot_sketches(const Program& program, const AnchorNest& nest,
                                      bool has_prologue, const Target& target);
+
+/// Copies of the operand are in the order in which tiles read it: cut along the vector axis, or
+/// along an axis with a register tile. Other copies are as the operand lies.
+bool is_reordered(const TileSketch& sketch, const Operand& o);
 
 /// Declares the sketch's knobs and answers with a plan.
 TilePlan choose_tiles(const TileSketch& sketch, const Target& target, Knobs& knobs);

@@ -1,23 +1,14 @@
-#include <tenon/autotvm/sketch.h>
-#include <tenon/autotvm/verify.h>
-#include <tenon/compile/compile.h>
 #include <tenon/ir/ops.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "autotvm/sketch/anchor.h"
-#include "autotvm/sketch/multi_level_tile.h"
+#include "tests/unit/autotvm/sketched.h"
 
 using namespace tenon;
 
 // Formulas that stand in no table of operators, at sizes that no tile divides.
 namespace {
-
-struct Named {
-  std::string name;
-  Tensor result;
-};
 
 Named product() {
   const Axis i("i", 37), j("j", 53), k("k", 71);
@@ -124,34 +115,10 @@ std::vector<Named> formulas() {
           softmax(),     column_sums(),         whole_sum(),     turned_sum_of_maps()};
 }
 
-Target two_cores() {
-  Target target = Target::host();
-  target.cores = 2;
-  return target;
-}
-
-std::vector<Array> outputs_of(const Task& task, const Trace& trace, ThreadPool& pool) {
-  std::vector<Array> arguments = sample_arguments(task, 3);
-  const Kernel kernel = compile(task, trace);
-  kernel.run(kernel.prepacked(arguments), pool);
-  return arguments;
-}
-
-Schedule at(const Task& task, const NamedTemplate& sketch, const Point& point) {
-  Schedule s(task.program, task.target);
-  Knobs knobs(point);
-  sketch.fn(s, knobs);
-  return s;
-}
-
 std::vector<std::string> names(const std::vector<NamedTemplate>& list) {
   std::vector<std::string> out;
   for (const NamedTemplate& t : list) out.push_back(t.name);
   return out;
-}
-
-AnchorNest nest_of(const Named& f, const std::string& stage) {
-  return find_anchor_nest(make_program(f.name, {f.result}), stage).value();
 }
 
 }  // namespace
