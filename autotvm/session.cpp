@@ -20,7 +20,6 @@ constexpr int kMaxDuplicates = 2000;     // proposals that repeat a known trace,
 constexpr int kMaxComparisons = 2;       // rounds at the end, should other contenders turn up
 constexpr size_t kContenders = 3;        // that are timed beside the default in such a round
 constexpr double kNearBest = 1.03;       // who else may be the best
-constexpr double kCompareS = 1;          // seconds of timing in such a round, unless calls are long
 constexpr double kNoiseShare = 0.005;    // a gain of less is none
 constexpr const char* kCompared = "timed again beside the default schedule";
 
@@ -360,7 +359,7 @@ std::optional<LoggedRecord> TuneSession::latest_default() const {
 double TuneSession::finish_s() const {
   if (best_us_ == 0 || best_trace_ == default_trace_) return 0;
   // Two kernels: first calls, verification and samples of each.
-  return 0.2 + std::max(kCompareS, 3 * 2 * best_us_ * 1e-6) + 6 * best_us_ * 1e-6;
+  return 0.2 + std::max(compare_s_, 3 * 2 * best_us_ * 1e-6) + 6 * best_us_ * 1e-6;
 }
 
 double TuneSession::trial_s() const {
@@ -411,7 +410,7 @@ bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
     records.push_back(&r);
   }
   if (candidates.size() < 2 || stopped()) return false;
-  const std::vector<Measurement> results = runner_->compare(candidates, kCompareS);
+  const std::vector<Measurement> results = runner_->compare(candidates, compare_s_);
   if (stopped() || results.size() < candidates.size()) return false;
   ++comparison_;
   for (size_t k = 0; k < results.size(); ++k) {

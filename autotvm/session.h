@@ -58,6 +58,8 @@ class TuneSession {
   /// The task with the first failure and a histogram of the reasons, for a person.
   std::string failure_text() const;
   ProgressState progress() const;
+  /// How long finish() times the fastest and the default, unless calls are long.
+  void compare_for(double seconds) { compare_s_ = seconds; }
   /// Seconds that finish() takes, about.
   double finish_s() const;
   /// Seconds that a trial takes, about: by the first time of the default, which a session that is
@@ -125,6 +127,7 @@ class TuneSession {
   std::string best_trace_;
   StageClock clock_;
   int64_t comparison_ = 0;  // the latest
+  double compare_s_ = 1;
 };
 
 }  // namespace tenon

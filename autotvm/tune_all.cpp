@@ -31,8 +31,8 @@ class Whole {
     for (const WeightedTask& t : tasks_) {
       if (options_.stop && options_.stop->load()) return;
       sessions_.push_back(std::make_unique<TuneSession>(t.task, each));
+      sessions_.back()->compare_for(compare_s());
       sessions_.back()->start();
-      kept_back_s_ += sessions_.back()->finish_s();
       line_.show(state(sessions_.size() - 1));
     }
   }
@@ -40,7 +40,8 @@ class Whole {
   /// A batch of trials of the task that promises most; false when there is nothing to do.
   bool step() {
     const int64_t left = options_.trials - trials();
-    if (left <= 0 || deadline_.passed(kept_back_s_)) return false;
+    const double kept_back_s = finish_s();
+    if (left <= 0 || deadline_.passed(kept_back_s)) return false;
     size_t best = sessions_.size();
     double most = -1;
     for (size_t k = 0; k < sessions_.size(); ++k) {
@@ -53,7 +54,7 @@ class Whole {
     }
     if (best == sessions_.size()) return false;
     TuneSession& next = *sessions_[best];
-    next.begin_until(deadline_.us(kept_back_s_));
+    next.begin_until(deadline_.us(kept_back_s));
     next.run(static_cast<int>(std::min<int64_t>(batch_size(next), left)));
     line_.show(state(best));
     mention_busy(next, line_, said_busy_);
@@ -76,6 +77,18 @@ class Whole {
       failed.failure = e.what();
       return failed;
     }
+  }
+
+  /// A tenth of the time goes into the final comparisons of all tasks.
+  double compare_s() const {
+    if (options_.time_s <= 0) return 1;
+    return std::clamp(0.1 * options_.time_s / static_cast<double>(tasks_.size()), 0.1, 1.0);
+  }
+
+  double finish_s() const {
+    double all = 0;
+    for (const auto& session : sessions_) all += session->finish_s();
+    return all;
   }
 
   int64_t trials() const {
@@ -113,7 +126,6 @@ class Whole {
   Deadline deadline_;
   ProgressLine line_;
   std::vector<std::unique_ptr<TuneSession>> sessions_;
-  double kept_back_s_ = 0;
   bool said_busy_ = false;
 };
 
