@@ -82,7 +82,8 @@ TuneSession::TuneSession(const Task& task, const TuneOptions& options,
         task_.name, task_.target.name));
   }
   log_.emplace(options_.log);
-  claims_.emplace(options_.log, fmt::format("{} {}", query_.program, options_.threads));
+  claims_.emplace(options_.log, fmt::format("{} {}{}", query_.program, options_.threads,
+                                            options_.cold ? " cold" : ""));
   if (!runner_) runner_ = local_runner(task_, runner_options(options_));
   Result<Candidate> standard = space_.candidate(space_.default_point());
   if (standard) {
@@ -412,6 +413,7 @@ bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
   if (candidates.size() < 2 || stopped()) return false;
   const std::vector<Measurement> results = runner_->compare(candidates, compare_s_);
   if (stopped() || results.size() < candidates.size()) return false;
+  hear_others();  // of turns that another tuner has numbered
   ++comparison_;
   for (size_t k = 0; k < results.size(); ++k) {
     Measurement m = results[k];

@@ -96,6 +96,7 @@ void TuneSession::hear_others() {
     if (r.status != TrialStatus::refused) known_us_[r.trace] = us;
     if (const auto at = space_.find(r)) search_->learn({{*at, us}});
     next_trial_ = std::max(next_trial_, r.trial + 1);
+    comparison_ = std::max(comparison_, r.comparison);
     // A line of another's may stand before one that was written here.
     const auto place = std::upper_bound(
         records_.begin(), records_.end(), logged.where.line,

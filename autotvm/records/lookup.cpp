@@ -48,18 +48,46 @@ std::vector<const LoggedRecord*> latest_of_each_trace(
   return out;
 }
 
+/// For each record that was timed in turns the number of the last record of its turn, 1 for the
+/// first of all; trials by themselves have none. Logs that were merged may use a number twice: the
+/// default ends a turn, and no trace has two lines of one. A default alone is no turn.
+std::map<const LoggedRecord*, size_t> turns_of(const std::vector<const LoggedRecord*>& records) {
+  using Turn = std::map<std::string, size_t>;  // number of the record by trace
+  std::map<const LoggedRecord*, size_t> out;
+  std::map<int64_t, Turn> open;  // by Record::comparison
+  const auto close = [&](Turn& turn) {
+    size_t last = 0;
+    for (const auto& [trace, number] : turn) last = std::max(last, number);
+    for (const auto& [trace, number] : turn) {
+      const LoggedRecord* r = records[number - 1];
+      if (turn.size() > 1 || r->record.trial != 0) out[r] = last;
+    }
+    turn.clear();
+  };
+  for (size_t k = 0; k < records.size(); ++k) {
+    const Record& r = records[k]->record;
+    if (r.comparison == 0) continue;
+    Turn& turn = open[r.comparison];
+    if (turn.count(r.trace)) close(turn);
+    turn[r.trace] = k + 1;
+    if (r.trial == 0) close(turn);
+  }
+  for (auto& [number, turn] : open) close(turn);
+  return out;
+}
+
 /// Those left after the rule on ties; null for none.
 const LoggedRecord* best_of(const std::vector<const LoggedRecord*>& candidates) {
   std::vector<const LoggedRecord*> latest = latest_of_each_trace(candidates);
   latest.erase(std::remove_if(latest.begin(), latest.end(),
                               [](const LoggedRecord* r) { return !can_be_best(r->record); }),
                latest.end());
-  int64_t turn = 0;
-  for (const LoggedRecord* r : latest) turn = std::max(turn, r->record.comparison);
-  latest.erase(
-      std::remove_if(latest.begin(), latest.end(),
-                     [turn](const LoggedRecord* r) { return r->record.comparison < turn; }),
-      latest.end());
+  std::map<const LoggedRecord*, size_t> turns = turns_of(candidates);
+  size_t turn = 0;
+  for (const LoggedRecord* r : latest) turn = std::max(turn, turns[r]);
+  latest.erase(std::remove_if(latest.begin(), latest.end(),
+                              [&](const LoggedRecord* r) { return turns[r] < turn; }),
+               latest.end());
   const LoggedRecord* fastest = nullptr;
   for (const LoggedRecord* r : latest) {
     if (!fastest || median_us(r->record) < median_us(fastest->record)) fastest = r;

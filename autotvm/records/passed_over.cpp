@@ -9,21 +9,21 @@
 namespace tenon {
 namespace {
 
-/// Records that were made for one machine and thread count.
+/// Records that were made for one machine and thread count, with caches alike.
 struct Held {
   const LoggedRecord* first = nullptr;
   int64_t count = 0;
 };
 
-/// Ordered: target, CPU, threads.
-using Key = std::tuple<std::string, std::string, int>;
+/// Ordered: target, CPU, threads, cold.
+using Key = std::tuple<std::string, std::string, int, bool>;
 
 bool same_features(const Record& r, const RecordQuery& q) {
   return r.target.fingerprint() == q.target.fingerprint();
 }
 
-/// Of this program for another machine or thread count, or of its family for other features; not
-/// one that could have answered.
+/// Of this program for another machine, thread count or state of the caches, or of its family for
+/// other features; not one that could have answered.
 bool is_passed_over(const Record& r, const RecordQuery& q) {
   if (!can_be_best(r) || match_of(r, q)) return false;
   return r.program == q.program ||
@@ -50,6 +50,8 @@ std::vector<std::string> without(const std::vector<std::string>& a,
 }
 
 std::string why_not(const Record& r, const RecordQuery& q) {
+  if (same_features(r, q) && r.threads == q.threads)
+    return fmt::format("timed with {} caches", r.cold ? "cold" : "warm");
   if (same_features(r, q)) return fmt::format("measured with {} thread(s)", r.threads);
   if (r.target.is_gpu() || q.target.is_gpu()) return "another device";
   const std::vector<std::string> lacking = without(r.target.features, q.target.features),
@@ -78,10 +80,12 @@ std::string RecordStore::passed_over(const std::vector<RecordQuery>& queries) co
     for (const std::vector<LoggedRecord>& place : places_) {
       for (const LoggedRecord& r : place) {
         if (!is_passed_over(r.record, q) || is_shipped(r, shipped)) continue;
-        Held& group = held[{r.record.target.fingerprint(), r.record.target.cpu, r.record.threads}];
+        Held& group = held[{r.record.target.fingerprint(), r.record.target.cpu, r.record.threads,
+                            r.record.cold}];
         if (!group.first) group.first = &r;
         ++group.count;
-        if (same_features(r.record, q)) other_threads.insert(r.record.threads);
+        if (same_features(r.record, q) && r.record.threads != q.threads && r.record.cold == q.cold)
+          other_threads.insert(r.record.threads);
         any = true;
       }
     }

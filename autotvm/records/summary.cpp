@@ -17,7 +17,7 @@ constexpr int64_t kLeastGaps = 5;  // fewer say nothing of a rate
 
 auto key_of(const Record& r) {
   return std::tuple(r.task, r.args, r.program, r.target.fingerprint(), r.target.cpu, r.threads,
-                    r.tenon, r.llvm);
+                    r.tenon, r.llvm, r.cold);
 }
 
 /// Seconds of "2026-01-31T12:00:00Z"; nothing for other text.
@@ -45,7 +45,7 @@ double rate_of(const std::vector<LoggedRecord>& records) {
 }
 
 RecordQuery query_of(const Record& r) {
-  return {r.program, "", r.args, r.target, r.threads, r.tenon, r.llvm};
+  return {r.program, "", r.args, r.target, r.threads, r.tenon, r.llvm, r.cold};
 }
 
 /// Trials until one was so fast; 0: none was.
@@ -56,17 +56,32 @@ int64_t trials_until(const std::vector<const Record*>& trials, double us) {
   return 0;
 }
 
+/// The default's time in the turn that the best comes from, which it ends; else as measured last.
+double default_us(const std::vector<LoggedRecord>& records,
+                  const std::optional<LoggedRecord>& best) {
+  double last_us = 0;
+  for (const LoggedRecord& logged : records) {
+    const Record& r = logged.record;
+    if (r.trial != 0 || !can_be_best(r)) continue;
+    last_us = median_us(r);
+    if (best && r.comparison > 0 && r.comparison == best->record.comparison &&
+        logged.where.line >= best->where.line)
+      break;
+  }
+  return last_us;
+}
+
 TaskSummary summarize(const std::vector<LoggedRecord>& records) {
   TaskSummary out;
   out.first = records.front();
   out.best = best_record(records, query_of(out.first.record));
+  out.default_us = default_us(records, out.best);
   out.trials_per_s = rate_of(records);
   std::set<std::string> traces;
   std::vector<const Record*> trials;
   double fastest_us = 0;
   for (const LoggedRecord& logged : records) {
     const Record& r = logged.record;
-    if (r.trial == 0 && can_be_best(r)) out.default_us = median_us(r);
     if (r.status != TrialStatus::refused && !traces.insert(r.trace).second) {
       ++out.measured_again;
       continue;

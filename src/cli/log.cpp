@@ -51,13 +51,14 @@ std::vector<TaskSummary> summaries(const LogCommand& command) {
 Json head_of(const Record& r) {
   return {{"task", r.task},          {"args", Json::parse(r.args)},
           {"target", r.target.name}, {"cpu", r.target.cpu},
-          {"threads", r.threads},    {"program", r.program},
-          {"tenon", r.tenon},        {"llvm", r.llvm}};
+          {"threads", r.threads},    {"cold", r.cold},
+          {"program", r.program},    {"tenon", r.tenon},
+          {"llvm", r.llvm}};
 }
 
 std::string head_text(const Record& r) {
-  return fmt::format("{} {} on {} ({}), {} thread(s)", r.task, r.args, r.target.name, r.target.cpu,
-                     r.threads);
+  return fmt::format("{} {} on {} ({}), {} thread(s){}", r.task, r.args, r.target.name,
+                     r.target.cpu, r.threads, r.cold ? ", cold caches" : "");
 }
 
 double ratio_of(const TaskSummary& task) {

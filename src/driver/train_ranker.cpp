@@ -75,7 +75,8 @@ class Trainer {
           replay(task->program, task->target, trace_from_json(r.trace)).program();
       RankerFeatures features =
           ranker_features(program, task->target, r.threads, task->sample_sizes);
-      rows_.push_back({r.task, fmt::format("{} {} x{}", r.task, r.args, r.threads),
+      rows_.push_back({r.task,
+                       fmt::format("{} {} x{}{}", r.task, r.args, r.threads, r.cold ? " cold" : ""),
                        std::move(features), median_us(r)});
     } catch (const UserError&) {
       ++out_.passed_over["the schedule is no longer legal"];

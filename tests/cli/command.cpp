@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> split_words(const std::string& text) {
+std::vector<std::string> split_words(const std::string& program, const std::string& text) {
   std::istringstream in(text);
-  std::vector<std::string> out = {TENON_COMMAND};
+  std::vector<std::string> out = {program};
   for (std::string word; in >> word;) out.push_back(word);
   return out;
 }
@@ -42,11 +42,12 @@ std::vector<std::string> split_words(const std::string& text) {
 
 }  // namespace
 
-Command::Command(const fs::path& folder, const std::string& words, int64_t file_bytes) {
+Command::Command(const fs::path& folder, const std::string& words, int64_t file_bytes,
+                 const std::string& program) {
   std::string pattern = (fs::temp_directory_path() / "tenon_cli_XXXXXX").string();
   REQUIRE(::mkdtemp(pattern.data()) != nullptr);
   output_ = pattern;
-  std::vector<std::string> list = split_words(words);
+  std::vector<std::string> list = split_words(program, words);
   std::vector<char*> arguments;
   for (std::string& word : list) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -20,8 +20,9 @@ struct Finished {
 class Command {
  public:
   /// `words`: the arguments in one text, split at blanks. Runs in `folder`. `file_bytes`: no file
-  /// may grow beyond it, as on a disk that is full.
-  Command(const std::filesystem::path& folder, const std::string& words, int64_t file_bytes = -1);
+  /// may grow beyond it, as on a disk that is full. `program`: by another path than the built one.
+  Command(const std::filesystem::path& folder, const std::string& words, int64_t file_bytes = -1,
+          const std::string& program = TENON_COMMAND);
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;

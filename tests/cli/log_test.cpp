@@ -70,10 +70,11 @@ TEST_CASE("log merge, best, stats and check on tuned logs") {
   CHECK(contains(best.out, "x its default's "));
   const auto rows = json_lines(logs.run(0, "best ab.jsonl --json").out);
   REQUIRE(rows.size() == 2);
-  CHECK(keys_of(rows[0]) == std::vector<std::string>{"args", "best", "cpu", "default_us", "knobs",
-                                                     "llvm", "median_us", "program", "ratio",
-                                                     "target", "task", "template", "tenon",
+  CHECK(keys_of(rows[0]) == std::vector<std::string>{"args", "best", "cold", "cpu", "default_us",
+                                                     "knobs", "llvm", "median_us", "program",
+                                                     "ratio", "target", "task", "template", "tenon",
                                                      "threads", "trials"});
+  CHECK(rows[0]["cold"] == false);
   CHECK(rows[0]["task"] == "matmul");
   CHECK(rows[0]["trials"] == 5);
   CHECK(rows[0]["knobs"].is_object());
@@ -94,6 +95,26 @@ TEST_CASE("log merge, best, stats and check on tuned logs") {
   CHECK(contains(
       fine.out, fmt::format("a.jsonl: {0} records, {0} replayed, 0 wrong\n", count_lines(logs.a))));
   CHECK(contains(fine.out, "b.jsonl: "));
+}
+
+TEST_CASE("log best and stats keep cold and warm records apart") {
+  const Logs logs;
+  expect(0, logs.folder.path(),
+         "tune matmul m=24 n=32 k=40 --threads 1 --trials 2 --cold --quiet --log a.jsonl");
+  for (const std::string action : {"best", "stats"}) {
+    const auto rows = json_lines(logs.run(0, action + " a.jsonl --json").out);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0]["cold"] == false);
+    CHECK(rows[1]["cold"] == true);
+    CHECK(rows[0]["trials"] == 5);
+    CHECK(rows[1]["trials"] == 3);
+    const std::string text = logs.run(0, action + " a.jsonl").out;
+    CHECK(contains(text, "1 thread(s): "));
+    CHECK(contains(text, "1 thread(s), cold caches: "));
+  }
+  const auto best = json_lines(logs.run(0, "best a.jsonl --json").out);
+  const std::string cold = best[1]["best"];
+  CHECK(std::stoi(cold.substr(cold.find(':') + 1)) > count_lines(logs.a));
 }
 
 TEST_CASE("log check names each line that is wrong, and ends with 1") {

@@ -211,6 +211,41 @@ TEST_CASE("a full disk ends tuning with 2, names the log, and damages nothing th
   CHECK(contains(device.err, "cannot write the log /dev/full: No space left on device"));
 }
 
+TEST_CASE("where every trial fails, tune stops early, says the first failure and what to try") {
+  const TemporaryFolder folder;
+  fs::create_symlink(TENON_COMMAND, folder.path() / "tenon");
+  fs::copy_file(LAME_RUNNER, folder.path() / "tenon-runner");
+  const auto tune = [&](const std::string& words) {
+    fs::remove(folder.path() / "started");
+    return Command(folder.path(), kSmall + "--trials 500 --log log.jsonl " + words, -1,
+                   (folder.path() / "tenon").string())
+        .wait();
+  };
+  const Finished done = tune("--quiet");
+  INFO(done.err);
+  CHECK(done.code == 1);
+  CHECK(done.out == "");
+  CHECK(contains(done.err,
+                 "matmul: none of 17 trials worked\n"
+                 "  first failure: trial 0: run_error: the kernel "));
+  CHECK(contains(done.err, "SIGILL"));
+  CHECK(contains(done.err, "  17 times run_error: the kernel "));
+  CHECK(contains(done.err, "\n  try: tenon show log.jsonl:1 --loops"));
+  const auto records = json_lines(read_text(folder.path() / "log.jsonl"));
+  CHECK(records.size() == 17);
+  for (const auto& r : records) {
+    CHECK(r["status"] == "run_error");
+    CHECK(r["samples_us"].empty());
+  }
+  // The next session tells as much, of what it tried itself; machines read it.
+  const Finished json = tune("--quiet --json");
+  INFO(json.out << json.err);
+  CHECK(json.code == 1);
+  const auto last = json_lines(json.out).back();
+  CHECK(contains(last["summary"]["tasks"].at(0)["failure"], "first failure: trial 17: run_error"));
+  CHECK(contains(json.err, "none of "));
+}
+
 TEST_CASE("two tuners work on one log at once, and measure nothing twice") {
   const TemporaryFolder folder;
   const std::string words = "tune matmul m=48 n=64 k=64 --threads 1 --quiet --log log.jsonl ";

@@ -35,7 +35,8 @@ tenon=$prefix/bin/tenon
 "$tenon" --version > version.txt && expect "tenon 0." version.txt
 "$tenon" tune matmul m=32 n=32 k=32 --threads 1 --trials 2 --quiet > tune.txt # finds tenon-runner
 expect "matmul: default" tune.txt
-[ -f "$prefix"/share/tenon/record.schema.json ] || fail "the schema of the log lines is not installed"
+cmp -s "$prefix"/share/tenon/record.schema.json "$source"/autotvm/records/record.schema.json ||
+  fail "the schema of the log lines is not installed as it is"
 if [ -d "$source/tuning_logs/shipped" ]; then
   ls "$prefix"/share/tenon/tuning_logs/*.jsonl > /dev/null || fail "the shipped logs are not installed"
 fi

@@ -43,9 +43,9 @@ struct FoundRecord {
 
 /// The best of the records that match exactly: only those whose check passed. A trace measured more
 /// than once counts as its last trial did, last in the order of the log: times of day order
-/// nothing. Where some were timed in turns (Record::comparison), the latest such turn decides
-/// alone: other times are of other minutes. Medians within noise of the lowest are ties and the
-/// earliest of them wins, so the default schedule is kept unless something is really faster.
+/// nothing. Where some were timed in turns (Record::comparison), the turn that ends last in the log
+/// decides alone: other times are of other minutes. Medians within noise of the lowest are ties and
+/// the earliest of them wins, so the default schedule is kept unless something is really faster.
 std::optional<LoggedRecord> best_record(const std::vector<LoggedRecord>& records,
                                         const RecordQuery& query);
 
@@ -79,8 +79,8 @@ class RecordStore {
   std::optional<FoundRecord> find(const RecordQuery& query) const;
 
   /// For a person: what the logs hold of these programs (or their families) but for other
-  /// instruction features or thread counts, where find() has no answer, and what to try. Empty:
-  /// there is nothing of the kind.
+  /// instruction features, thread counts or caches, where find() has no answer, and what to try.
+  /// Empty: there is nothing of the kind.
   std::string passed_over(const std::vector<RecordQuery>& queries) const;
   const std::vector<std::string>& warnings() const { return warnings_; }
 

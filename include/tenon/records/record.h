@@ -54,12 +54,14 @@ struct Record {
   CheckResult check = CheckResult::not_run;
   double check_error = 0;  ///< largest error as a share of the allowed one; NaN where unknown
   double compile_us = 0;
-  uint64_t seed = 0;       ///< of the search and of the inputs
-  int64_t trial = 0;       ///< number within the log's task; 0 is the default schedule
-  int64_t comparison = 0;  ///< timed in turns with all others of that number; 0: a trial by itself
-  std::string tenon;       ///< version of the compiler
-  std::string llvm;        ///< version of the code generator
-  std::string time;        ///< UTC, "2026-01-31T12:00:00Z"
+  uint64_t seed = 0;  ///< of the search and of the inputs
+  int64_t trial = 0;  ///< number within the log's task; 0 is the default schedule
+  /// Timed in turns with the neighbouring ones of that number, of which the default, trial 0, is
+  /// the last; 0: a trial by itself.
+  int64_t comparison = 0;
+  std::string tenon;         ///< version of the compiler
+  std::string llvm;          ///< version of the code generator
+  std::string time;          ///< UTC, "2026-01-31T12:00:00Z"
   std::string newer = "{}";  ///< object: fields that this version does not know, kept when written
 
   bool operator==(const Record&) const = default;

@@ -10,11 +10,11 @@
 namespace tenon {
 
 /// What a log says of one task on one machine: records of equal task, arguments, program, target,
-/// thread count and versions.
+/// thread count and versions, all timed with warm caches or all with cold ones.
 struct TaskSummary {
   LoggedRecord first;                ///< of its records
   std::optional<LoggedRecord> best;  ///< by the rule of best_record(); nothing: no trial worked
-  double default_us = 0;             ///< trial 0 as measured last; 0: not known
+  double default_us = 0;             ///< trial 0 beside the best, else as measured last; 0: unknown
   int64_t trials = 0;                ///< made; lines that measure a schedule again do not count
   int64_t measured_again = 0;        ///< those lines
   int64_t trials_to_95 = 0;          ///< until the best so far was within 95% of the final speed

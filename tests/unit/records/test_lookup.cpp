@@ -57,13 +57,39 @@ TEST_CASE("what was timed in turns last decides, whatever others took in other m
     return r;
   };
   CHECK(best_line({sample_record(100, 0), sample_record(50, 1), sample_record(40, 2),
-                   turn(110, 0, 1), turn(90, 1, 1)}) == 5);
+                   turn(90, 1, 1), turn(110, 0, 1)}) == 4);
   // A later turn replaces an earlier one as a whole, and its ties go to the earlier trace.
-  CHECK(best_line({turn(100, 0, 1), turn(50, 1, 1), turn(60, 2, 2), turn(60.1, 0, 2)}) == 4);
+  CHECK(best_line({sample_record(100, 0), turn(50, 1, 1), turn(100, 0, 1), turn(60, 2, 2),
+                   turn(60.1, 0, 2)}) == 5);
   // Of a trace that failed in its turn the others are left.
   Record wrong = turn(10, 1, 1);
   wrong.status = TrialStatus::run_error;
   CHECK(best_line({turn(100, 0, 1), wrong}) == 1);
+}
+
+TEST_CASE("turns of sessions whose logs were merged stay apart") {
+  auto turn = [](double us, int trial, int64_t comparison) {
+    Record r = sample_record(us, trial);
+    r.comparison = comparison;
+    return r;
+  };
+  // Both sessions called their turn 1.
+  const std::vector<Record> first = {turn(50, 1, 1), turn(100, 0, 1)},
+                            second = {turn(60, 2, 1), turn(120, 0, 1)};
+  const auto merged = [](std::vector<Record> a, const std::vector<Record>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  CHECK(best_line(merged(first, second)) == 3);
+  CHECK(best_line(merged(second, first)) == 3);
+  CHECK(best_line(merged(merged(first, second), {turn(130, 2, 1), turn(125, 0, 1)})) == 6);
+  // Where the default was not timed, a trace that comes again begins the next turn.
+  CHECK(best_line({turn(50, 1, 1), turn(60, 2, 1), turn(70, 2, 1), turn(75, 1, 1)}) == 3);
+  // A turn of a lower number that ends later in the log is the later one.
+  CHECK(best_line(merged({turn(50, 1, 7), turn(100, 0, 7)}, second)) == 3);
+  // Two that were written at once, line by line: a default alone decides nothing.
+  CHECK(best_line({turn(50, 1, 1), turn(60, 2, 2), turn(100, 0, 1), turn(110, 0, 2)}) == 2);
+  CHECK(best_line({turn(50, 1, 1), turn(60, 2, 1), turn(40, 0, 1), turn(40, 0, 1)}) == 1);
 }
 
 TEST_CASE("cold and warm records never meet") {
@@ -175,6 +201,17 @@ TEST_CASE("a record of other features, more or fewer, never answers, nor one of 
     CHECK_FALSE(match_of(member, sample_query()));
     CHECK_FALSE(RecordStore(numbered({r, member})).find(sample_query()));
   }
+}
+
+TEST_CASE("records of cold caches where warm ones are asked for are told of as such") {
+  Record cold = sample_record(1);
+  cold.cold = true;
+  RecordQuery query = sample_query();
+  CHECK_THAT(RecordStore(numbered({cold})).passed_over({query}),
+             Contains("1 thread(s): timed with cold caches"));
+  query.cold = true;
+  CHECK_THAT(RecordStore(numbered({sample_record(1)})).passed_over({query}),
+             Contains("1 thread(s): timed with warm caches"));
 }
 
 TEST_CASE("where only such records exist, the user hears what there is and what to try") {

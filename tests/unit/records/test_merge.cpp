@@ -45,6 +45,28 @@ TEST_CASE("a merge keeps lines of newer versions, damaged ones and fields it doe
   CHECK_THAT(report.warnings[2], Contains("a:4: kept as it is: cut off in the middle"));
 }
 
+TEST_CASE("merged logs keep cold and warm trials apart, and each session's turns") {
+  ScratchFolder scratch;
+  const std::string a = scratch.file("a"), b = scratch.file("b"), c = scratch.file("c");
+  const auto turn = [](double us, int64_t trial, bool cold) {
+    Record r = sample_record(us, trial);
+    r.comparison = 1;
+    r.cold = cold;
+    return to_json_line(r) + "\n";
+  };
+  // The same trial cold and warm: two lines that differ in that alone are no duplicates.
+  put_file(a, turn(50, 1, false) + turn(100, 0, false));
+  put_file(b, turn(50, 1, true) + turn(45, 2, true) + turn(100, 0, true) + turn(60, 2, false) +
+                  turn(110, 0, false));
+  CHECK(merge_logs({a, b}, c).duplicates == 0);
+  const std::vector<LoggedRecord> merged = load_log(c).records;
+  REQUIRE(merged.size() == 7);
+  RecordQuery query = sample_query();
+  CHECK(best_record(merged, query)->where.line == 6);
+  query.cold = true;
+  CHECK(best_record(merged, query)->where.line == 4);
+}
+
 TEST_CASE("a merge loses nothing") {
   ScratchFolder scratch;
   const std::string a = scratch.file("a"), c = scratch.file("c");

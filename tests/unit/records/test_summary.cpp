@@ -67,6 +67,32 @@ TEST_CASE("a log is summarised task by task") {
             to_json_line(threads) + "\n");
 }
 
+TEST_CASE("cold and warm records of a task are summarised apart") {
+  std::vector<Record> records = {sample_record(100, 0), sample_record(50, 1), sample_record(300, 0),
+                                 sample_record(200, 1), sample_record(150, 2)};
+  for (size_t k = 2; k < records.size(); ++k) records[k].cold = true;
+  CHECK(text(records) ==
+        "matmul x86-64/avx2 x1: 2 trials, 0 again, default 100, 95% at 2, 0.00/s; best " +
+            to_json_line(records[1]) + "\n" +
+            "matmul x86-64/avx2 x1: 3 trials, 0 again, default 300, 95% at 3, 0.00/s; best " +
+            to_json_line(records[4]) + "\n");
+}
+
+TEST_CASE("the best of a task is the one of the last turn, beside the default of that turn") {
+  const auto turn = [](double us, int trial, int64_t comparison) {
+    Record r = sample_record(us, trial);
+    r.comparison = comparison;
+    return r;
+  };
+  // Trial 2 was the fastest by itself, trial 1 is in turns; a later default is of another minute.
+  const std::vector<Record> records = {
+      sample_record(100, 0), sample_record(52, 1), sample_record(50, 2), turn(60, 1, 1),
+      turn(63, 2, 1),        turn(120, 0, 1),      sample_record(90, 0)};
+  CHECK(text(records) ==
+        "matmul x86-64/avx2 x1: 3 trials, 4 again, default 120, 95% at 2, 0.00/s; best " +
+            to_json_line(records[3]) + "\n");
+}
+
 TEST_CASE("a task of which nothing worked has no best") {
   const std::vector<Record> records = {failure(TrialStatus::refused, "no", 0),
                                        failure(TrialStatus::refused, "no", 1)};
