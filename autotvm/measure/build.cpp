@@ -25,13 +25,13 @@ namespace {
 // the body.
 constexpr const char* kRefused = "compile_error";
 constexpr const char* kNoMemory = "out_of_memory";
-constexpr const char* kResident = "resident_bytes";
+constexpr const char* kOwnBytes = "own_bytes";
 
 Message compile_message(const std::string& program, const CompileFn& compile) {
   try {
     Message out = to_message(compile(program_from_json(program)));
     nlohmann::json head = nlohmann::json::parse(out.head);
-    head[kResident] = resident_bytes();
+    head[kOwnBytes] = own_bytes();
     out.head = head.dump();
     return out;
   } catch (const std::bad_alloc&) {
@@ -127,9 +127,9 @@ Built CompilerPool::receive(Compiler& c) {
   if (message.head == kRefused) return {TrialStatus::compile_error, message.body, {}};
   if (message.head == kNoMemory) return {TrialStatus::out_of_memory, message.body, {}};
   Built built{TrialStatus::ok, "", kernel_from_message(message)};
-  const int64_t resident = nlohmann::json::parse(message.head).value(kResident, int64_t{0});
-  if (c.first_bytes == 0) c.first_bytes = resident;
-  if (resident > c.first_bytes + options_.growth_bytes) end(c);
+  const int64_t own = nlohmann::json::parse(message.head).value(kOwnBytes, int64_t{0});
+  if (c.first_bytes == 0) c.first_bytes = own;
+  if (own > c.first_bytes + options_.growth_bytes) end(c);
   return built;
 }
 

@@ -22,7 +22,7 @@ struct BuildOptions {
   int workers = 1;                          ///< compilers at once
   double timeout_s = 20;                    ///< for one program
   int64_t memory_bytes = int64_t{4} << 30;  ///< that one compiler may add to what this process has
-  /// A compiler process whose resident memory has grown by so much is replaced.
+  /// A compiler process whose own memory has grown by so much is replaced.
   int64_t growth_bytes = int64_t{512} << 20;
   const std::atomic<bool>* stop = nullptr;
 };
@@ -52,7 +52,7 @@ class CompilerPool {
     size_t program = 0;  // being compiled
     bool busy = false;
     double deadline_us = 0;
-    int64_t first_bytes = 0;  // resident after its first program
+    int64_t first_bytes = 0;  // own_bytes() after its first program
   };
 
   bool stopped() const { return options_.stop && options_.stop->load(); }

@@ -93,11 +93,11 @@ void limit_files() {
   lower_limit(RLIMIT_FSIZE, kFileBytes);
 }
 
-int64_t resident_bytes() {
+int64_t own_bytes() {
   std::ifstream statm("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  statm >> size >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE);
+  int64_t size = 0, resident = 0, of_files = 0;
+  if (!(statm >> size >> resident >> of_files)) return 0;
+  return (resident - of_files) * ::sysconf(_SC_PAGESIZE);
 }
 
 void end_descendants() {

@@ -21,8 +21,9 @@ void limit_cpu(double more_s);
 /// No core files, and no large files.
 void limit_files();
 
-/// Resident memory of this process.
-int64_t resident_bytes();
+/// Memory of this process alone that is resident: without the pages of files, which the system
+/// takes away and brings back as it likes.
+int64_t own_bytes();
 
 /// Ends every process that this one has left, also those that others left to it (a subreaper).
 void end_descendants();

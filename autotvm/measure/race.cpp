@@ -45,7 +45,7 @@ RunnerProcess& Race::process() {
 /// Another worker from here on, with nothing loaded.
 void Race::renew() {
   if (process_) process_->renew();
-  first_rss_bytes_ = 0;
+  first_own_bytes_ = 0;
   incumbent_slot_ = -1;
 }
 
@@ -169,8 +169,8 @@ bool Race::time(int slot, Measurement& m) {
   m.status = TrialStatus::ok;
   m.reason.clear();
   if (slots.size() == 2) incumbent_->us = median(reply.samples_us.at(1));
-  rss_bytes_ = reply.rss_bytes;
-  if (first_rss_bytes_ == 0) first_rss_bytes_ = rss_bytes_;
+  own_bytes_ = reply.own_bytes;
+  if (first_own_bytes_ == 0) first_own_bytes_ = own_bytes_;
   return true;
 }
 
@@ -184,7 +184,7 @@ void Race::settle(int slot, const KernelObject& object, const Measurement& m) {
   } else {
     process().unload(slot);
   }
-  if (rss_bytes_ > first_rss_bytes_ + options_.growth_bytes) renew();
+  if (own_bytes_ > first_own_bytes_ + options_.growth_bytes) renew();
 }
 
 /// Runs and is right; first_us_ is how long it takes.

@@ -49,7 +49,7 @@ class Race {
   RunnerSetup setup_;
   StageClock& clock_;
   std::optional<RunnerProcess> process_;
-  int64_t rss_bytes_ = 0, first_rss_bytes_ = 0;
+  int64_t own_bytes_ = 0, first_own_bytes_ = 0;
   int next_slot_ = 0;
   std::optional<Incumbent> incumbent_;
   int incumbent_slot_ = -1;  // in the process; -1: not loaded

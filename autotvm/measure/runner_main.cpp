@@ -111,7 +111,7 @@ void end_if_forked(pid_t self, int socket) {
          Received::message) {
     Json reply = answer_or_reason(worker, message);
     end_if_forked(self, socket);
-    reply["rss_bytes"] = resident_bytes();
+    reply["own_bytes"] = own_bytes();
     if (!send_message(socket, {text_of(reply), ""})) break;
   }
   ::_exit(0);  // a kernel may have broken what destructors would walk through

@@ -57,7 +57,7 @@ RunnerReply parse_reply(const Message& message) {
     const std::vector<double> cpu = j["cpu"];
     reply.cpu = {cpu.at(0), cpu.at(1), cpu.at(2)};
   }
-  reply.rss_bytes = j.value("rss_bytes", int64_t{0});
+  reply.own_bytes = j.value("own_bytes", int64_t{0});
   reply.alive = !j.value("dying", false);
   return reply;
 }

@@ -29,7 +29,7 @@ namespace tenon {
 //   {"do":"time", slots, sample_us, samples, behind}      in alternation: samples of each
 //   {"do":"unload", slot}
 //
-// A reply is {"status": word of TrialStatus, "reason", ...}; every one of a worker has "rss_bytes".
+// A reply is {"status": word of TrialStatus, "reason", ...}; every one of a worker has "own_bytes".
 
 /// What a runner is set up for: one task.
 struct RunnerSetup {
@@ -63,7 +63,7 @@ struct RunnerReply {
   double check_error = 0;
   std::vector<std::vector<double>> samples_us;
   CpuUse cpu;
-  int64_t rss_bytes = 0;
+  int64_t own_bytes = 0;
   bool alive = true;     ///< false: the worker has ended, and all that was loaded is gone
   bool stopped = false;  ///< the stop flag was set while waiting; the worker was ended
 };
