@@ -8,6 +8,7 @@
 #include "kernels/templates.h"
 #include "schedule/composites/cost.h"
 #include "schedule/composites/nests.h"
+#include "schedule/composites/unit_cost.h"
 
 namespace tenon {
 namespace {
@@ -43,12 +44,6 @@ Pixels pixels_of(const UnitConv& u, int64_t row_tiles) {
   return p;
 }
 
-/// Cycles of one product of tiles; short ones are hardly faster, and only where each tile of lanes
-/// serves several of rows (measured).
-double dot_cycles(int64_t rows, int64_t lane_tiles) {
-  return lane_tiles > 1 ? 16 : 9 + 7 * static_cast<double>(rows) / 16;
-}
-
 /// Estimated cycles of a core. A step of a nest takes its products, or what comes from the second
 /// cache; of W and X a core brings in its share of the one outside and all of the other, as often
 /// as that passes by where it does not stay in half of the cache.
@@ -80,7 +75,8 @@ double unit_cycles(const UnitConv& u, const UnitCut& cut, const Target& target) 
     near = (w / panels > l1 ? lanes * 16 * line : 0) + rows * line / taps;
     far = w / cores + (x > l2 ? panels / cores : 1) * x;
   }
-  const double dots = static_cast<double>(p.tiles) * lanes * dot_cycles(p.each, cut.lane_tiles);
+  const double dots =
+      static_cast<double>(p.tiles) * lanes * unit_dot_cycles(p.each, cut.lane_tiles);
   const double cycles = std::max(dots, near / kNearBytes) * points / step;
   const double ends = 3 * rows * lanes + 60;
   return images * panels * (cycles + ends) / cores + far / kFarBytes / 2;

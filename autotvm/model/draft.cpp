@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "autotvm/model/steps.h"
+#include "autotvm/model/unit_work.h"
 #include "target/cost.h"
 
 namespace tenon {
@@ -259,7 +260,7 @@ std::vector<std::string_view> DraftFeatures::names() {
 
 Draft draft(const Program& scheduled, const Target& target, int threads,
             const std::map<std::string, int64_t>& sizes) {
-  const NestTree tree = nests_of(scheduled, sizes);
+  const NestTree tree = nests_of(tiles_inside_sums(scheduled), sizes);
   return Drafter(tree, target, std::max(threads, 1)).result();
 }
 

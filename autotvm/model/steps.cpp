@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "autotvm/model/unit_work.h"
+
 namespace tenon {
 namespace {
 
@@ -72,7 +74,8 @@ class StageModel {
     LaneOrder order = LaneOrder::one;
     bool in_registers = false;
     bool unaligned = false;
-    double stride = 1;  ///< of strided lanes
+    bool interleaved = false;  ///< stores whose gaps an unrolled loop fills
+    double stride = 1;         ///< of strided lanes
   };
 
   const NestLoop& loop(size_t l) const { return tree_.loops[static_cast<size_t>(stage_.path[l])]; }
@@ -159,6 +162,9 @@ class StageModel {
       for (size_t l = 0; map && along > 4 && l < depth_; ++l)
         if (roles_[l] == Role::unrolled && extents_[l] >= 4 && std::abs(stride(a, l)) == 1)
           p.order = LaneOrder::transposed;
+      for (size_t l = 0; map && a.store && l < depth_; ++l)
+        if (roles_[l] == Role::unrolled && extents_[l] == along && std::abs(stride(a, l)) == 1)
+          p.interleaved = true;
     }
     return p;
   }
@@ -271,6 +277,9 @@ class StageModel {
       s.stores += vectors * often;
       if (sums) (p.order == LaneOrder::one ? s.broadcasts : s.contiguous) += vectors * often;
       if (p.unaligned) s.split += vectors * often * split_share() * (sums ? 2 : 1);
+    } else if (p.interleaved) {
+      s.stores += vectors;
+      s.shuffles += vectors * std::log2(p.stride);
     } else {
       s.scattered += vectors * used_lanes_ * often * (sums ? 2 : 1);
       s.shuffles += vectors * used_lanes_ * often * kLaneCycles;
@@ -403,6 +412,7 @@ double cycles_of(const Step& s) {
 
 StageWork work_of(const NestTree& tree, const NestStage& stage, const Sharing& sharing,
                   const Target& target) {
+  if (const auto on_tiles = unit_work_of(tree, stage, sharing)) return *on_tiles;
   return StageModel(tree, stage, target).work(sharing);
 }
 

@@ -92,6 +92,12 @@ std::optional<AnchorNest> read_nest(const Program& program, const StagePath& pat
 
 }  // namespace
 
+double Operand::bytes() const {
+  double bytes = static_cast<double>(byte_size(dtype));
+  for (const OperandDim& dim : dims) bytes *= static_cast<double>(dim.extent);
+  return bytes;
+}
+
 bool Operand::moves(size_t axis) const {
   return std::any_of(dims.begin(), dims.end(), [&](const OperandDim& d) {
     return std::find(d.axes.begin(), d.axes.end(), axis) != d.axes.end();

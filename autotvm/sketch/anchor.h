@@ -25,6 +25,7 @@ struct Operand {
   bool computed = false;         ///< by another stage
   bool one_element = true;       ///< all loads of it are of the same element
   std::vector<OperandDim> dims;  ///< of all loads together
+  double bytes() const;
   bool moves(size_t axis) const;
   /// The dimension along which the axis, of so many elements, goes from neighbour to neighbour, and
   /// all others that move it in whole multiples of that: it can be cut along the axis. Nothing

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autotvm/sketch/blocks.h"
+#include "autotvm/sketch/copies.h"
 #include "schedule/composites/cost.h"
 #include "schedule/composites/nests.h"
 #include "schedule/composites/register_sum.h"
@@ -18,8 +19,8 @@ struct CutLoops {
   std::vector<Loop> blocks;  // of `block`, by number
   std::vector<Loop> tiles;   // the last is the tile's
   std::vector<Loop> unrolled;
-  Loop vector;
-  Loop terms;  // what one instruction adds up in a lane; no name: one term
+  Loop vector;  // the outermost loop of what becomes one instruction
+  Loop terms;   // what one instruction adds up in a lane; no name: one term
 };
 
 /// x -> x.block, x.tile, x.inner; a part of one iteration has no name, but for the tile.
@@ -67,11 +68,6 @@ void cut_reductions(StageSteps& anchor, std::vector<Loop> loops, std::vector<int
   cut.unrolled = written;
 }
 
-/// Whether the sum's vectors lie side by side in what it writes.
-bool vectors_along_rows(const AnchorNest& nest, size_t vector_axis) {
-  return vector_axis + 1 == nest.spatial;
-}
-
 /// The reductions of the nest, from the outside in; a group of terms and a block of the longest are
 /// cut off.
 struct Reductions {
@@ -89,8 +85,9 @@ Reductions cut_blocks_of_k(StageSteps& anchor, const TileSketch& sketch, const T
     r.extents.push_back(nest.axes[n].extent);
   }
   if (sketch.dots) {
-    const auto [o, i] = anchor.split(r.loops.back(), sketch.group);
-    r.loops.back() = o;
+    const size_t sum = sketch.sum_axis - nest.spatial;
+    const auto [o, i] = anchor.split(r.loops[sum], sketch.group);
+    r.loops[sum] = o;
     cut.terms = i;
   }
   const size_t k = nest.longest_reduction() - nest.spatial;
@@ -103,6 +100,13 @@ Reductions cut_blocks_of_k(StageSteps& anchor, const TileSketch& sketch, const T
   return r;
 }
 
+/// The operand of a unit's rows moves with the axis.
+bool moves_rows(const TileSketch& sketch, size_t axis) {
+  for (const Operand& o : sketch.nest->operands)
+    if (!o.moves(sketch.vector_axis) && o.moves(axis)) return true;
+  return false;
+}
+
 /// The block loops of the plan, and the loops over tiles.
 void order_outer_loops(const TileSketch& sketch, const TilePlan& plan,
                        const std::vector<AxisLoops>& axes, const Loop& k_block, CutLoops& cut) {
@@ -111,9 +115,34 @@ void order_outer_loops(const TileSketch& sketch, const TilePlan& plan,
     cut.blocks.push_back(sketch.nest->is_reduction(b.axis) ? k_block
                          : is_batch(sketch, b.axis)        ? axes[b.axis].tile
                                                            : axes[b.axis].block);
+  std::vector<Loop> beside,
+      with;  // the vectors' operand alone moves with the loops of a unit's lanes
   for (size_t n = 0; n < sketch.nest->spatial; ++n)
-    if (!is_batch(sketch, n) && n != v) cut.tiles.push_back(axes[n].tile);
-  cut.tiles.insert(plan.vector_tiles_first ? cut.tiles.begin() : cut.tiles.end(), axes[v].tile);
+    if (!is_batch(sketch, n) && n != v)
+      (sketch.unit && !moves_rows(sketch, n) ? with : beside).push_back(axes[n].tile);
+  with.push_back(axes[v].tile);
+  cut.tiles = plan.vector_tiles_first ? with : beside;
+  const std::vector<Loop>& inner = plan.vector_tiles_first ? beside : with;
+  cut.tiles.insert(cut.tiles.end(), inner.begin(), inner.end());
+}
+
+/// .. | tiles of rows, rows, lanes | reductions, the one that tiles add up last, terms
+void order_unit_loops(StageSteps& anchor, const TileSketch& sketch,
+                      const std::vector<AxisLoops>& axes, Reductions r, std::vector<LoopRef> order,
+                      CutLoops& cut) {
+  const Loop lanes = axes[sketch.vector_axis].inner, rows = axes[sketch.unit->rows].inner;
+  cut.vector = rows;
+  if (sketch.unit->tiles && !axes[*sketch.unit->tiles].inner.name.empty()) {
+    cut.vector = axes[*sketch.unit->tiles].inner;
+    order.push_back(cut.vector);
+  }
+  order.insert(order.end(), {rows, lanes});
+  const auto sum =
+      r.loops.begin() + static_cast<std::ptrdiff_t>(sketch.sum_axis - sketch.nest->spatial);
+  std::rotate(sum, sum + 1, r.loops.end());
+  order.insert(order.end(), r.loops.begin(), r.loops.end());
+  order.push_back(cut.terms);
+  anchor.reorder(order);
 }
 
 /// outer loops | tiles | reductions | steps, inner | vectors | terms
@@ -131,10 +160,14 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
 
   std::vector<LoopRef> order(cut.blocks.begin(), cut.blocks.end());
   order.insert(order.end(), cut.tiles.begin(), cut.tiles.end());
+  if (sketch.unit) {
+    order_unit_loops(anchor, sketch, axes, r, order, cut);
+    return cut;
+  }
   cut.vector = axes[v].inner;
   Loop vectors;  // of one element along each row, where the result's rows run elsewhere
   const int64_t lanes = s.target().lanes(nest.dtype);
-  if (!vectors_along_rows(nest, v) && plan.inner[v] > lanes) {
+  if (!vectors_along_rows(sketch) && plan.inner[v] > lanes) {
     const auto [o, i] = anchor.split(cut.vector, lanes);
     vectors = o;
     cut.vector = i;
@@ -152,88 +185,6 @@ CutLoops cut_loops(Schedule& s, const TileSketch& sketch, const TilePlan& plan) 
   if (sketch.dots) order.push_back(cut.terms);
   anchor.reorder(order);
   return cut;
-}
-
-/// The copy's layout: the axis that tiles run along cut by their width, its pieces outside, the
-/// elements of one innermost. Empty: as the operand lies.
-struct Packing {
-  std::vector<LayoutDim> layout;
-  size_t dim = 0;
-  int64_t width = 1;
-  size_t terms_dim = 0;  // where one element is a group of terms
-  int64_t group = 1;
-};
-
-Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand& o,
-                   const Target& target) {
-  const AnchorNest& nest = *sketch.nest;
-  size_t axis = sketch.vector_axis;
-  Packing p;
-  if (!is_reordered(sketch, o)) return p;
-  if (!o.moves(axis))
-    for (axis = 0; axis + 1 < nest.spatial; ++axis)
-      if (plan.inner[axis] > 1 && nest.dim_of(o, axis)) break;
-  p.dim = nest.dim_of(o, axis).value_or(0);
-  p.width = axis == sketch.vector_axis && !vectors_along_rows(nest, axis)
-                ? std::min<int64_t>(plan.inner[axis], target.lanes(nest.dtype))
-                : plan.inner[axis];
-  if (o.dims[p.dim].axes.size() > 1) p.width = nest.axes[axis].extent;
-  const auto dim = [](size_t d) { return static_cast<int>(d); };
-  const auto is_spatial = [&](size_t d) {
-    return std::all_of(o.dims[d].axes.begin(), o.dims[d].axes.end(),
-                       [&](size_t a) { return !nest.is_reduction(a); });
-  };
-  for (size_t d = 0; d < o.dims.size(); ++d)
-    if (d != p.dim && is_spatial(d)) p.layout.push_back({dim(d), 1, 0});
-  if (sketch.dots && o.moves(sketch.vector_axis)) {
-    p.terms_dim = nest.dim_of(o, nest.axes.size() - 1).value_or(0);
-    p.group = sketch.group;
-  }
-  p.layout.push_back({dim(p.dim), p.width, 0});
-  for (size_t d = 0; d < o.dims.size(); ++d)
-    if (d != p.dim && !is_spatial(d))
-      p.layout.push_back({dim(d), p.group > 1 && d == p.terms_dim ? p.group : 1, 0});
-  if (p.width > 1) p.layout.push_back({dim(p.dim), 1, p.width});
-  if (p.group > 1) p.layout.push_back({dim(p.terms_dim), 1, p.group});
-  return p;
-}
-
-/// A copy in groups: for each piece the terms of a group one after the other into the same lines.
-void interleave(Schedule& s, const std::string& copy, std::vector<Loop> loops, const Packing& p) {
-  const auto [groups, term] = s[copy].split(loops[p.terms_dim], p.group);
-  loops[p.terms_dim] = groups;
-  const auto [outer, inner] = s[copy].split(loops[p.dim], p.width);
-  loops[p.dim] = outer;
-  std::vector<LoopRef> order(loops.begin(), loops.end());
-  order.insert(order.end(), {term, inner});
-  s[copy].reorder(order);
-  s[copy].unroll(term);
-  s.try_apply(Vectorize{copy, inner.name, Tail::mask});
-}
-
-/// Makes the copy in vectors: along the rows of the operand where the cut dimension is its last,
-/// else along the copy's.
-void finish_copy(Schedule& s, const std::string& copy, std::vector<Loop> loops, const Packing& p,
-                 bool at_root) {
-  const bool rows = p.dim + 1 == loops.size();
-  if (p.group > 1) {
-    interleave(s, copy, loops, p);
-    if (at_root) fuse_and_parallel(s, copy, {s[copy].loops()[0]});
-    return;
-  }
-  if (p.width == 1) {
-    if (at_root) fuse_and_parallel(s, copy, {loops[0]});
-    return;
-  }
-  const auto [outer, inner] = s[copy].split(loops[p.dim], p.width);
-  loops[p.dim] = outer;
-  if (!rows) {
-    std::vector<LoopRef> order(loops.begin(), loops.end());
-    order.push_back(inner);
-    s[copy].reorder(order);
-  }
-  s.try_apply(Vectorize{copy, inner.name, Tail::mask});
-  if (at_root) fuse_and_parallel(s, copy, {loops.begin(), loops.end() - (rows ? 1 : 0)});
 }
 
 /// Copies that are made in each call. Returns how many leading loops stay without one inside.
@@ -261,19 +212,20 @@ size_t make_copies(Schedule& s, const TileSketch& sketch, const TilePlan& plan, 
   return shared;
 }
 
-/// The sum in registers, partial sums in memory where k is in blocks, and the maps after it. Adds
-/// the stages to `done`.
+/// The sum in registers, partial sums in memory where k is in blocks, and the maps after it. A unit
+/// has registers of its own, which are stored. Adds the stages to `done`.
 void place_results(Schedule& s, const TileSketch& sketch, const CutLoops& cut,
                    std::vector<std::string>& done) {
   const AnchorNest& nest = *sketch.nest;
   const Loop tile = cut.tiles.back();
-  const bool along_rows = vectors_along_rows(nest, sketch.vector_axis);
-  if (along_rows && !cut.block.k_in_blocks) {
+  const bool along_rows = vectors_along_rows(sketch);
+  if (!sketch.unit && along_rows && !cut.block.k_in_blocks) {
     const size_t in_tile = place_sum(s, nest.stage, nest.output, tile, done);
     for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], tile);
     return;
   }
-  const CacheWriteStages copies = s[nest.stage].cache_write(tile, {Scope::reg});
+  const CacheWriteStages copies =
+      sketch.unit ? CacheWriteStages{} : s[nest.stage].cache_write(tile, {Scope::reg});
   for (const std::string& copy : {copies.load, copies.store}) {
     if (copy.empty()) continue;
     done.push_back(copy);
@@ -292,6 +244,8 @@ void place_results(Schedule& s, const TileSketch& sketch, const CutLoops& cut,
 
 void apply_tiles(Schedule& s, const TileSketch& sketch, const TilePlan& plan) {
   const AnchorNest& nest = *sketch.nest;
+  if (sketch.unit && !sketch.unit->paddings.empty())
+    s[nest.stage].pad_einsum(sketch.unit->paddings);
   const std::vector<std::string> maps_before = roles(s.program()).prologue;
   for (size_t n = 0; n < nest.operands.size(); ++n)
     if (plan.pack[n] == "ahead")

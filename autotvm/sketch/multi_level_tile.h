@@ -31,6 +31,15 @@ struct TilePlan {
   bool inlined = true;
 };
 
+/// How a product runs on a matrix unit: the part that each axis plays beside the vector axis, which
+/// is the lanes of a tile.
+struct UnitAxes {
+  size_t rows = 0;                     ///< of tiles
+  std::optional<size_t> tiles = {};    ///< where rows are few: each of its points is a tile
+  int64_t side = 0;                    ///< most rows of a tile, and its lanes
+  std::vector<int64_t> paddings = {};  ///< by axis, of the sum before; empty: it is whole already
+};
+
 /// A space of plans: tiles of the nest with vectors along one of its axes.
 struct TileSketch {
   std::shared_ptr<const AnchorNest> nest;
@@ -38,11 +47,19 @@ struct TileSketch {
   bool has_prologue = false;
   TilePlan standard = {};                ///< in closed form; inner counts elements
   std::vector<int64_t> step_sizes = {};  ///< what TilePlan::steps may be
-  /// An instruction that adds up `group` terms of the last reduction for each lane; the nest then
-  /// counts whole groups along it.
+  std::optional<size_t> main = {};       ///< the axis beside the vectors that is cut into blocks
+  /// An instruction that adds up `group` terms of a reduction for each lane; the nest then counts
+  /// whole groups along it.
   std::optional<IntrinsicRef> dots = {};
   int64_t group = 1;
+  size_t sum_axis = 0;
+  std::optional<UnitAxes> unit = {};  ///< `dots` works on tiles
 };
+
+/// Whether the sum's vectors lie side by side in what it writes.
+inline bool vectors_along_rows(const TileSketch& sketch) {
+  return sketch.vector_axis + 1 == sketch.nest->spatial;
+}
 
 /// One sketch for each axis that can become vectors, the most promising first.
 std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
@@ -52,6 +69,13 @@ std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
 /// that can be its lanes; none where no instruction fits or the last reduction has no whole groups.
 std::vector<TileSketch> dot_sketches(const Program& program, const AnchorNest& nest,
                                      bool has_prologue, const Target& target);
+
+/// The same on tiles of a matrix unit that the target has for this sum, where the axes that a tile
+/// needs are there, padded to whole ones if need be; at most one.
+///
+///   blocks | tiles, or the panels of lanes outside | rows, lanes | reductions, steps, terms
+std::vector<TileSketch> unit_sketches(const Program& program, const AnchorNest& nest,
+                                      bool has_prologue, const Target& target);
 
 /// Copies of the operand are in the order in which tiles read it: cut along the vector axis, or
 /// along an axis with a register tile. Other copies are as the operand lies.

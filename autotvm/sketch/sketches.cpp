@@ -25,7 +25,8 @@ void add_tiles(const std::string& kind, const std::vector<TileSketch>& sketches,
 }
 
 /// A reduction whose vectors run along one of its spatial axes: one sketch for each of the two most
-/// promising axes, and, where the machine has an instruction for groups of its terms, on that.
+/// promising axes, and, where the machine has an instruction for groups of its terms (on lanes, on
+/// tiles), on that.
 std::vector<NamedTemplate> tile_rule(const Program& program, const Target& target) {
   if (count_reductions(program).chained) return {};
   const Roles parts = roles(program);
@@ -33,6 +34,7 @@ std::vector<NamedTemplate> tile_rule(const Program& program, const Target& targe
   if (!nest) return {};
   const bool prologue = !parts.prologue.empty();
   std::vector<NamedTemplate> out;
+  add_tiles("sketch.unit.", unit_sketches(program, *nest, prologue, target), out);
   add_tiles("sketch.dots.", dot_sketches(program, *nest, prologue, target), out);
   add_tiles("sketch.tile.", tile_sketches(*nest, prologue, target), out);
   return out;

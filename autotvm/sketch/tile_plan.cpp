@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autotvm/sketch/blocks.h"
-#include "autotvm/sketch/multi_level_tile.h"
+#include "autotvm/sketch/block_maps.h"
+#include "autotvm/sketch/matrix_unit.h"
+#include "autotvm/sketch/plan_knobs.h"
 #include "schedule/composites/cost.h"
 #include "schedule/composites/fitting_intrinsics.h"
 #include "schedule/composites/nests.h"
@@ -12,8 +13,6 @@ namespace {
 
 constexpr int64_t kMostUnrolled = 512;  // vector operations in one straight piece of code
 constexpr int64_t kStandardSteps = 4;   // loads that pass over several steps are fetched ahead
-constexpr double kMostShare = 2;        // times that an element of a map may be computed anyway
-constexpr double kMapWork = 1.0 / 8;    // elements of maps for each term of the sum
 constexpr size_t kReuseAxes = 2;        // besides the vectors, that get a register tile by default
 
 /// The axis is worth a register tile: something is used again along it.
@@ -30,12 +29,6 @@ std::optional<size_t> main_axis(const AnchorNest& nest, size_t vector_axis) {
         (!found || nest.axes[n].extent > nest.axes[*found].extent))
       found = n;
   return found;
-}
-
-double elements_of(const Operand& operand) {
-  double count = 1;
-  for (const OperandDim& dim : operand.dims) count *= static_cast<double>(dim.extent);
-  return count;
 }
 
 int64_t elements(const Operand& operand, const std::vector<int64_t>& inner) {
@@ -69,7 +62,6 @@ double register_cycles(const AnchorNest& nest, const std::vector<int64_t>& inner
   return tiles * (std::max({sums / 2, loads / 2, 4.0}) + 0.2 * loads);
 }
 
-const std::vector<int64_t> kPieces = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
 const std::vector<int64_t> kInnerSizes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28};
 
 /// Elements along each axis (vectors along the vector axis) of the register tile of least cycles.
@@ -144,28 +136,6 @@ std::string standard_pack(const AnchorNest& nest, const Operand& o, size_t vecto
   return main && nest.axes[*main].extent >= 64 ? "block" : "no";
 }
 
-/// Some loop at the block level can move the operand.
-bool has_block(const AnchorNest& nest, const Operand& o, size_t vector_axis) {
-  const auto main = main_axis(nest, vector_axis);
-  for (size_t n = 0; n < nest.spatial; ++n)
-    if (o.moves(n) && (n == vector_axis || n == main || !nest.reuses_along(n))) return true;
-  return o.moves(nest.longest_reduction());
-}
-
-std::vector<std::string> pack_words(const TileSketch& sketch, const Operand& o) {
-  const AnchorNest& nest = *sketch.nest;
-  const size_t v = sketch.vector_axis;
-  const bool packed = is_reordered(sketch, o);
-  const bool made = o.computed && sketch.has_prologue && has_block(nest, o, v);
-  if (packed && o.constant) return {"no", "ahead"};
-  std::vector<std::string> words = {"no"};
-  if (packed || made) words.push_back("block");
-  if (made) words.push_back("outer");
-  if (packed) words.push_back("root");
-  if (sketch.dots && o.moves(v)) words.erase(words.begin());  // groups are made
-  return words;
-}
-
 /// Requirements on points: what fits the registers and is worth compiling.
 void require_fit(const TileSketch& sketch, const Target& target, Knobs& knobs) {
   const int64_t free = registers_free(target);
@@ -227,17 +197,60 @@ double expected_cycles(const AnchorNest& nest, size_t vector_axis, const Target&
   return cycles;
 }
 
-/// How many blocks: the sizes that there are tiles for.
-int64_t pick_pieces(const TileSketch& sketch, size_t axis, Knobs& knobs) {
+/// Some loop at the block level can move the operand.
+bool has_block(const TileSketch& sketch, const Operand& o) {
   const AnchorNest& nest = *sketch.nest;
-  const int64_t standard = sketch.standard.pieces[axis];
-  return knobs.pick(
-      "pieces." + nest.axes[axis].loop,
-      ladder(ceil_div(nest.axes[axis].extent, sketch.standard.inner[axis]), kPieces, standard),
-      standard);
+  for (size_t n = 0; n < nest.spatial; ++n)
+    if (o.moves(n) && (n == sketch.vector_axis || n == sketch.main || !nest.reuses_along(n)))
+      return true;
+  return !sketch.unit && o.moves(nest.longest_reduction());
+}
+
+}  // namespace
+
+bool is_reordered(const TileSketch& sketch, const Operand& o) {
+  const bool lanes = o.moves(sketch.vector_axis);
+  if (sketch.dots && !lanes)  // groups are read as they lie
+    return sketch.unit && !o.neighbours_along(sketch.sum_axis);
+  return packed_along(*sketch.nest, o, sketch.vector_axis).has_value();
+}
+
+std::vector<int64_t> piece_counts(const TileSketch& sketch, size_t axis) {
+  const int64_t tiles = ceil_div(sketch.nest->axes[axis].extent, sketch.standard.inner[axis]);
+  return ladder(tiles, {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64}, sketch.standard.pieces[axis]);
+}
+
+int64_t pick_pieces(const TileSketch& sketch, size_t axis, Knobs& knobs) {
+  return knobs.pick("pieces." + sketch.nest->axes[axis].loop, piece_counts(sketch, axis),
+                    sketch.standard.pieces[axis]);
+}
+
+std::vector<std::string> pack_words(const TileSketch& sketch, const Operand& o) {
+  const bool packed = is_reordered(sketch, o);
+  const bool made = o.computed && sketch.has_prologue && has_block(sketch, o);
+  const bool needed = sketch.dots && packed;  // groups are made
+  std::vector<std::string> words;
+  if (!needed) words.push_back("no");
+  if (packed && o.constant) {
+    words.push_back("ahead");
+    return words;
+  }
+  if (packed || made) words.push_back("block");
+  if (made) words.push_back("outer");
+  if (packed || (made && sketch.unit)) words.push_back("root");
+  return words;
+}
+
+void pick_copies(const TileSketch& sketch, Knobs& knobs, TilePlan& plan) {
+  for (size_t n = 0; n < sketch.nest->operands.size(); ++n) {
+    const Operand& o = sketch.nest->operands[n];
+    plan.pack[n] = knobs.choice("pack." + o.buffer, pack_words(sketch, o), sketch.standard.pack[n]);
+  }
+  if (sketch.has_prologue) plan.inlined = knobs.flag("inline", sketch.standard.inlined);
 }
 
 TilePlan read_plan(const TileSketch& sketch, const Target& target, Knobs& knobs) {
+  if (sketch.unit) return read_unit_plan(sketch, knobs);
   const AnchorNest& nest = *sketch.nest;
   const TilePlan& standard = sketch.standard;
   const size_t v = sketch.vector_axis;
@@ -255,100 +268,15 @@ TilePlan read_plan(const TileSketch& sketch, const Target& target, Knobs& knobs)
                                             {1, 2, 3, 4, 5, 6, 8, 12, 16}, vectors),
                                      vectors);
   plan.pieces[v] = pick_pieces(sketch, v, knobs);
-  if (const auto main = main_axis(nest, v)) plan.pieces[*main] = pick_pieces(sketch, *main, knobs);
+  if (sketch.main) plan.pieces[*sketch.main] = pick_pieces(sketch, *sketch.main, knobs);
   const int64_t k = nest.axes[nest.longest_reduction()].extent;
   if (k >= 64)
     plan.k_block = knobs.pick("k_block", ladder(k - 1, {0, 32, 64, 128, 192, 256, 384, 512}, 0), 0);
   plan.steps = knobs.pick("steps", sketch.step_sizes, standard.steps);
   plan.vector_blocks_first = knobs.flag("vector_blocks_first", standard.vector_blocks_first);
   plan.vector_tiles_first = knobs.flag("vector_tiles_first", standard.vector_tiles_first);
-  for (size_t n = 0; n < nest.operands.size(); ++n) {
-    const Operand& o = nest.operands[n];
-    plan.pack[n] = knobs.choice("pack." + o.buffer, pack_words(sketch, o), standard.pack[n]);
-  }
-  if (sketch.has_prologue) plan.inlined = knobs.flag("inline", standard.inlined);
+  pick_copies(sketch, knobs, plan);
   return plan;
-}
-
-/// Times that elements of the operand are computed in its copies at blocks; nothing where the plan
-/// has no block loop for them.
-std::optional<double> times_computed(const TileSketch& sketch, const TilePlan& plan, size_t n) {
-  const BlockLoops blocks = block_loops_of(sketch, plan);
-  const Operand& o = sketch.nest->operands[n];
-  const auto at = copy_block(blocks, o, plan.pack[n]);
-  return at ? copied_share(sketch, blocks, o, *at) : std::nullopt;
-}
-
-/// What is computed so often costs little beside the sum.
-bool may_be_computed(const TileSketch& sketch, size_t n, double times) {
-  double points = 1;
-  for (const LoopExtent& axis : sketch.nest->axes) points *= static_cast<double>(axis.extent);
-  return times <= kMostShare || times * elements_of(sketch.nest->operands[n]) <= kMapWork * points;
-}
-
-/// Requirements on points where maps stand before the sum: each place of an operand's copy that is
-/// another program, and none where the maps are computed so often that it cannot pay.
-void require_copies(const TileSketch& sketch, const Target& target, Knobs& knobs) {
-  for (size_t n = 0; n < sketch.nest->operands.size(); ++n) {
-    const Operand& o = sketch.nest->operands[n];
-    if (!o.computed) continue;
-    const std::string knob = "pack." + o.buffer;
-    const bool packed = is_reordered(sketch, o);
-    const bool grouped = sketch.dots.has_value();
-    knobs.require(
-        [=](const Point& p) {
-          const bool copied = p.word(knob) != "no";
-          return p.number("inline") == 0 ? packed || !copied : copied || !grouped;
-        },
-        "a copy without another order, or a group of terms without a copy");
-    knobs.require(
-        [=](const Point& p) {
-          const std::string& word = p.word(knob);
-          if (p.number("inline") == 0 || (word != "block" && word != "outer")) return true;
-          Knobs bound(p);
-          const auto times = times_computed(sketch, read_plan(sketch, target, bound), n);
-          return times ? may_be_computed(sketch, n, *times) : packed;
-        },
-        "what is computed at the blocks is computed too often, or there are no blocks");
-  }
-}
-
-/// An operand that does not stay in the second cache from where it is computed to where it is used
-/// is computed at blocks whose part of it does.
-void place_maps(TileSketch& sketch, const Target& target) {
-  const AnchorNest& nest = *sketch.nest;
-  const auto main = main_axis(nest, sketch.vector_axis);
-  const double half = 0.5 * static_cast<double>(target.l2_bytes);
-  for (size_t n = 0; main && n < nest.operands.size(); ++n) {
-    const Operand& o = nest.operands[n];
-    const double bytes = elements_of(o) * static_cast<double>(byte_size(o.dtype));
-    if (!o.computed || sketch.standard.pack[n] != "no" || bytes <= half) continue;
-    for (int64_t pieces : kPieces) {
-      TilePlan plan = sketch.standard;
-      if (pieces > ceil_div(nest.axes[*main].extent, plan.inner[*main])) break;
-      plan.pieces[*main] = pieces;
-      plan.pack[n] = "block";
-      plan.inlined = true;
-      for (bool vectors_first : {true, false}) {
-        plan.vector_blocks_first = vectors_first;
-        const auto times = times_computed(sketch, plan, n);
-        const BlockLoops blocks = block_loops_of(sketch, plan);
-        double copies = 1;
-        for (size_t at = 0; times && at <= *copy_block(blocks, o, "block"); ++at)
-          copies *= static_cast<double>(blocks.loops[at].count);
-        if (!times || *times > kMostShare || *times * bytes > half * copies) continue;
-        sketch.standard = plan;
-        return;
-      }
-    }
-  }
-}
-
-}  // namespace
-
-bool is_reordered(const TileSketch& sketch, const Operand& o) {
-  if (sketch.dots && !o.moves(sketch.vector_axis)) return false;  // groups are read as they lie
-  return packed_along(*sketch.nest, o, sketch.vector_axis).has_value();
 }
 
 std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
@@ -367,6 +295,7 @@ std::vector<TileSketch> tile_sketches(const AnchorNest& nest, bool has_prologue,
     out.push_back({shared, axis, has_prologue});
     out.back().standard = standard_plan(nest, axis, sizes, target);
     out.back().step_sizes = sizes;
+    out.back().main = main_axis(nest, axis);
     if (has_prologue) place_maps(out.back(), target);
   }
   return out;
@@ -396,6 +325,7 @@ std::vector<TileSketch> dot_sketches(const Program& program, const AnchorNest& n
     if (!std::all_of(nest.operands.begin(), nest.operands.end(), fits)) continue;
     sketch.dots = fitting[0].intrinsic;
     sketch.group = group;
+    sketch.sum_axis = last;
     for (size_t n = 0; n < nest.operands.size(); ++n)
       if (nest.operands[n].moves(v) && sketch.standard.pack[n] == "no")
         sketch.standard.pack[n] = "root";
@@ -406,7 +336,10 @@ std::vector<TileSketch> dot_sketches(const Program& program, const AnchorNest& n
 
 TilePlan choose_tiles(const TileSketch& sketch, const Target& target, Knobs& knobs) {
   const TilePlan plan = read_plan(sketch, target, knobs);
-  require_fit(sketch, target, knobs);
+  if (sketch.unit)
+    require_unit_fit(knobs);
+  else
+    require_fit(sketch, target, knobs);
   if (sketch.has_prologue) require_copies(sketch, target, knobs);
   return plan;
 }

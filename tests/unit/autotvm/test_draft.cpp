@@ -203,6 +203,28 @@ TEST_CASE("Neighbouring lanes are vectors, lanes of other rows are not") {
   CHECK(split.split == 1);
 }
 
+TEST_CASE("Stores whose gaps an unrolled loop fills are shuffled, not scattered") {
+  const Tensor x = input("x", u8, {64, 256});
+  const Axis i("i", 64), j("j", 256);
+  const Program p = make_program("copy", {compute("y", {i, j}, x(i, j) + cast(u8, Expr(1)))});
+  const auto step = [&](bool unrolled) {
+    Schedule s(p, machine());
+    s.split("i", 4);
+    s.split("j", 64);
+    s.reorder({"i.o", "j.o", "i.i", "j.i"});
+    const std::string copy =
+        s.cache_read("x", "root", {.layout = {{1, 64, 0}, {0, 4, 0}, {1, 1, 64}, {0, 1, 4}}});
+    const std::vector<Loop> loops = s[copy].loops();
+    const auto [groups, term] = s[copy].split(loops[0], 4);
+    const auto [panels, lane] = s[copy].split(loops[1], 64);
+    s[copy].reorder({groups, panels, term, lane});
+    if (unrolled) s[copy].unroll(term);
+    s[copy].vectorize(lane);
+    return draft_of(s).features.copy_cycles;
+  };
+  CHECK(step(true) < step(false) / 4);
+}
+
 TEST_CASE("Bytes from beyond the second cache follow the loops that keep a block there") {
   // for j.o 8, i.o 64, k: a packed panel of B (128 KiB) stays while A (1 MiB) passes by, once for
   // each panel; B and C pass by once, C fetched before it is written.
