@@ -19,7 +19,7 @@ constexpr double kStreamBytes = 10;  // a cycle, of stores past the caches
 constexpr double kTurnCycles = 4;    // to go on to a page whose translation is elsewhere
 constexpr double kMemoryBytes = 4;   // a cycle, from beyond the third cache
 constexpr double kHidden = 0.5;      // of what comes from far away beside other work
-constexpr double kMostInstructions = 2000;
+constexpr double kMostInstructions = 4000;
 constexpr double kMostWorkspace = 1 << 30;
 
 /// Bytes a cycle from the second cache.
@@ -177,7 +177,7 @@ class Drafter {
     if (s.accumulators > target_.vector_registers)
       out_.hopeless = "more accumulators than vector registers";
     else if (s.instructions() > kMostInstructions)
-      out_.hopeless = "more than 2000 instructions a step";
+      out_.hopeless = "more than 4000 instructions a step";
   }
 
   void judge_whole() {

@@ -155,7 +155,8 @@ class Collector {
     tree_.stages.push_back(std::move(s));
   }
 
-  /// What combining a point adds; a sum of products is one multiply-add.
+  /// What combining a point adds; a sum of products is one multiply-add. The greatest of floats
+  /// looks for NaN: a comparison and a choice.
   static double combine_ops(const Stage& stage, PointOps& ops) {
     if (stage.values.size() > 1) return 6;
     const Expr* value = &stage.values[0];
@@ -164,7 +165,9 @@ class Collector {
     const Binary* b = value->as<Binary>();
     const auto op = combiner_op(*stage.combiner);
     ops.fused = b && b->op == BinaryOp::mul && op == BinaryOp::add;
-    return ops.fused ? 0 : 1;
+    if (ops.fused) return 0;
+    const bool extreme = op == BinaryOp::max || op == BinaryOp::min;
+    return extreme && is_float(value->dtype()) ? 3 : 1;
   }
 
   void add_value(NestStage& s, const Expr& value) {
@@ -173,18 +176,41 @@ class Collector {
         add_load(s, *l);
         return false;
       }
-      if (const Call* c = e.as<Call>()) s.ops.functions += instructions_of(c->fn);
-      if (const Unary* u = e.as<Unary>())
-        (u->op == UnaryOp::sqrt ? s.ops.divisions : s.ops.simple) += 1;
+      if (const Call* c = e.as<Call>()) s.ops.functions += stands(e) ? 0 : instructions_of(c->fn);
+      if (const Unary* u = e.as<Unary>()) {
+        if (u->op != UnaryOp::sqrt)
+          s.ops.simple += 1;
+        else if (!stands(e))
+          s.ops.divisions += 1;
+      }
       if (e.as<Cast>()) s.ops.simple += 1;
       if (const Select* c = e.as<Select>()) {
         add_choice(s, *c);
         return false;
       }
-      if (const Binary* b = e.as<Binary>())
-        (b->op == BinaryOp::div ? s.ops.divisions : s.ops.simple) += 1;
+      if (const Binary* b = e.as<Binary>()) {
+        if (b->op != BinaryOp::div)
+          s.ops.simple += 1;
+        else if (!stands(e))
+          s.ops.divisions += 1;
+      }
       return true;
     });
+  }
+
+  /// Does what it loads stand still while the vector loop, or the innermost one, runs? Then it is
+  /// computed outside of it.
+  bool stands(const Expr& e) const {
+    if (path_.empty()) return false;
+    size_t inner = path_.size() - 1;
+    for (size_t l = 0; l < path_.size(); ++l)
+      if (makes_lanes(tree_.loops[static_cast<size_t>(path_[l])].loop->mark)) inner = l;
+    bool stands = true;
+    walk(e, [&](const Expr& x) {
+      if (x.as<VarRef>()) stands = stands && form_of(x, around_, bound_).step[inner] == 0;
+      return stands;
+    });
+    return stands;
   }
 
   /// By data, both sides are computed and one is chosen. By the loops, as in padding, loads have
@@ -201,6 +227,8 @@ class Collector {
       add_value(s, choice.condition);
     } else {
       for (const Expr& part : conjuncts(choice.condition)) add_guard(part);
+      if (as_float(choice.no) != 0.0 && !is_const(choice.no, 0))
+        s.ops.simple += 1;  // loads that are off give 0
     }
     add_value(s, choice.yes);
     add_value(s, choice.no);

@@ -1,8 +1,11 @@
 #include "autotvm/model/steps.h"
 
+#include <tenon/ir/notes.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "autotvm/model/unit_work.h"
 
@@ -17,9 +20,15 @@ constexpr double kTurnShuffles = 5;    // for a vector of a square that is turne
 constexpr double kLaneCycles = 1;      // to put one lane into, or take it out of a vector
 constexpr double kHorizontalOps = 8;   // to combine the lanes of a vector
 
-constexpr double kConditionOps = 4;  // to work out whether a load is inside
-constexpr double kMaskOps = 2;       // to give a load its mask
-constexpr double kSpillCost = 3;     // stores and loads for each register there is not
+// To work out whether a load is inside: scalars; of lanes, whose indices fill a vector in eights,
+// beside a broadcast and putting the parts together two instructions for each eight.
+constexpr double kConditionScalars = 4;
+constexpr double kChoiceScalars = 5;  // to choose a load's address by a flag
+constexpr double kSpillCost = 2;      // stores and loads for each register there is not
+// What does not go on beside the rest: of a vector that is loaded, of an element that is loaded
+// into all lanes, of a vector that lies across two lines, and of the shorter of arithmetic and
+// stores.
+constexpr double kVectorLoad = 0.13, kElementLoad = 0.05, kSplitLoad = 0.4, kStoreShare = 0.5;
 
 enum class Role : uint8_t { serial, unrolled, vector };
 
@@ -27,7 +36,11 @@ class StageModel {
  public:
   StageModel(const NestTree& tree, const NestStage& stage, const Target& target)
       : tree_(tree), stage_(stage), target_(target), depth_(stage.path.size()) {
-    for (size_t l = 0; l < depth_; ++l) extents_[l] = loop(l).extent;
+    for (size_t l = 0; l < depth_; ++l) {
+      extents_[l] = loop(l).extent;
+      partitioned_[l] = (l > 0 && partitioned_[l - 1]) ||
+                        loop(l).loop->notes.count(std::string(kPartitionNote)) > 0;
+    }
     find_roles();
     find_lanes();
     for (const NestAxis& axis : stage.axes)
@@ -35,6 +48,9 @@ class StageModel {
         if (axis.reduce && axis.form.step[l] != 0) reduce_[l] = true;
     for (size_t n = 0; n < stage.accesses.size(); ++n)
       places_.push_back(place_of(stage.accesses[n]));
+    const NestAccess& result = stage.accesses.back();
+    apart_ = places_.back().in_registers && stage.stage->combiner &&
+             2 * distinct(result, extents_, true) * chunks(extents_) > target.vector_registers;
   }
 
   StageWork work(const Sharing& sharing) {
@@ -48,20 +64,18 @@ class StageModel {
     }
     w.full = step(extents_);
     const double full = cycles_of(w.full);
-    double useful = 1;
+    double useful = 1, lanes_used = 0;
     each_tail(0, 1, extents_, [&](double share, const Extent& extents) {
       const Step s = step(extents);
       const double cycles = share * serial * cycles_of(s) * chunk_loop(extents);
       w.cycles += cycles;
       w.instructions += share * serial * s.ops * chunk_loop(extents);
+      lanes_used += share * serial * s.vectors * lanes_ * chunk_loop(extents);
     });
     for (const NestAxis& a : stage_.axes)
       if (a.form.span[0] + 1 > a.extent) useful *= a.extent / (a.form.span[0] + 1.0);
     w.steps = full > 0 ? w.cycles / full : 0;
     w.points = points * useful;
-    const double lanes_used = w.instructions > 0 && w.full.ops > 0
-                                  ? w.instructions / w.full.ops * w.full.vectors * lanes_
-                                  : points;
     w.wasted = std::clamp(1 - w.points / std::max(lanes_used, 1.0), 0.0, 1.0);
     add_ends(w, serial);
     add_init(w, sharing);
@@ -73,7 +87,7 @@ class StageModel {
   struct Place {
     LaneOrder order = LaneOrder::one;
     bool in_registers = false;
-    bool unaligned = false;
+    double across = 0;         ///< share of its vectors that lie across two lines
     bool interleaved = false;  ///< stores whose gaps an unrolled loop fills
     double stride = 1;         ///< of strided lanes
   };
@@ -153,7 +167,7 @@ class StageModel {
       p.order = LaneOrder::gathered;
     } else if (along == 1) {
       p.order = LaneOrder::contiguous;
-      p.unaligned = is_unaligned(a);
+      p.across = share_across(a);
     } else if (along > 1) {
       p.order = LaneOrder::gathered;
       p.stride = along;
@@ -169,18 +183,25 @@ class StageModel {
     return p;
   }
 
-  bool is_unaligned(const NestAccess& a) const {
+  /// Of the vectors, those that begin within a line and end in the next one: every place that the
+  /// loops bring them to is as likely.
+  double share_across(const NestAccess& a) const {
     const double line = target_.cache_line_bytes / buffer(a).element_bytes;
-    double at = 0, pitch = 1;
+    const double width = std::min(line, lanes_);
+    double at = 0, pitch = 1, aligned = 1;
     for (size_t d = a.at.size(); d-- > 0;) {
       at += a.at[d].constant * pitch;
       pitch *= buffer(a).extents[d];
     }
-    if (buffer(a).parameter && std::fmod(at, line) != 0) return true;
-    for (size_t l = 0; l < depth_; ++l)
-      if (static_cast<int>(l) != vector_ && std::fmod(stride(a, l), std::min(line, lanes_)) != 0)
-        return true;
-    return false;
+    for (size_t l = 0; l < depth_; ++l) {
+      const double rest = std::fmod(std::abs(stride(a, l)), width);
+      if (static_cast<int>(l) == vector_ || rest == 0) continue;
+      const double places =
+          width / std::gcd(static_cast<int64_t>(rest), static_cast<int64_t>(width));
+      aligned /= std::min(extents_[l], std::max(1.0, places));
+    }
+    if (buffer(a).parameter && std::fmod(at, width) != 0 && aligned == 1) aligned = 0;
+    return (1 - aligned) * std::min(1.0, lanes_ * bytes_ / target_.cache_line_bytes);
   }
 
   /// Different places that the access reads while the unrolled loops run; `reduce`: those of
@@ -206,17 +227,18 @@ class StageModel {
 
   void add_load(Step& s, const NestAccess& a, const Place& p, const Extent& extents) const {
     if (p.in_registers) return;
-    add_guard(s, a, extents);
-    double n = distinct(a, extents, true);
+    add_guard(s, a, p, extents);
+    double n = loads_of(a, extents);
     if (!moves_with_innermost(a)) n /= extents_[static_cast<size_t>(innermost_)];
     const double vectors = n * chunks(extents);
+    if (p.order != LaneOrder::one) s.ops += n * masked_chunks(extents);
     switch (p.order) {
       case LaneOrder::one:
         s.broadcasts += n;
         break;
       case LaneOrder::contiguous:
         s.contiguous += vectors;
-        if (p.unaligned) s.split += vectors * split_share();
+        s.split += vectors * p.across;
         break;
       case LaneOrder::strided:
         s.strided += vectors * p.stride;
@@ -233,33 +255,63 @@ class StageModel {
     }
   }
 
+  /// Loads of the access in a step, vectors as one.
+  double loads_of(const NestAccess& a, const Extent& extents) const {
+    if (!apart_) return distinct(a, extents, true);
+    double n = distinct(a, extents, false);
+    for (size_t l = 0; l < depth_; ++l)
+      if (roles_[l] == Role::unrolled && reduce_[l] && moves(a, l)) n *= extents[l];
+    return n;
+  }
+
+  /// Of the vectors of the vector loop those of which some lanes lie outside: they are loaded and
+  /// blended with zeros, in two instructions.
+  double masked_chunks(const Extent& extents) const {
+    return std::fmod(extents[static_cast<size_t>(vector_)], lanes_) != 0 ? 1 : 0;
+  }
+
   /// A comparison is worked out for each step that it differs in, and for each copy of the body in
   /// which it may hold or not: all where lanes differ, else those at the ends of what the unrolled
-  /// loops run over. Lanes that differ take a mask to each load.
-  void add_guard(Step& s, const NestAccess& a, const Extent& extents) const {
-    bool masked = false;
+  /// loops run over. Lanes that differ take a mask to each load; where they are alike, each load
+  /// chooses its address and makes its mask of a flag. Where a loop is cut at its ends, the rest
+  /// has no guard.
+  void add_guard(Step& s, const NestAccess& a, const Place& p, const Extent& extents) const {
+    bool masked = false, chosen = false;
     for (const IndexForm& guard : a.guards) {
       double copies = 1, serial_span = 0;
-      bool varies = false;
+      bool varies = false, cut = false;
       for (size_t l = 0; l < depth_; ++l) {
         if (guard.step[l] == 0) continue;
+        cut = cut || partitioned_[l];
         if (roles_[l] == Role::unrolled) copies *= extents[l];
         if (roles_[l] == Role::serial) serial_span += std::abs(guard.step[l]) * (extents[l] - 1);
         varies = varies || roles_[l] != Role::serial || static_cast<int>(l) == innermost_;
       }
+      if (!varies || cut) continue;
       const bool lanes = vector_ >= 0 && guard.step[static_cast<size_t>(vector_)] != 0;
-      if (!varies) continue;
       const double open = lanes ? copies : std::min(copies, std::max(serial_span, 1.0));
       double comparisons = open * (lanes ? chunks(extents) : 1);
       if (innermost_ >= 0 && guard.step[static_cast<size_t>(innermost_)] == 0)
         comparisons /= extents_[static_cast<size_t>(innermost_)];
-      s.ops += kConditionOps * comparisons;
+      if (lanes) {
+        const double eights = std::ceil(lanes_ / 8);
+        s.ops += (2 * eights + 2) * comparisons;
+        s.shuffles += (eights + 2) * comparisons;
+      } else {
+        s.scalars += kConditionScalars * comparisons;
+      }
       masked = masked || lanes;
+      chosen = chosen || !lanes;
     }
-    if (masked) s.ops += kMaskOps * distinct(a, extents, true) * chunks(extents);
+    const double loads = loads_of(a, extents);
+    if (masked) s.ops += loads * chunks(extents);
+    if (!chosen || masked) return;
+    const bool element = p.order == LaneOrder::one;
+    const double vectors = element ? loads : loads * chunks(extents);
+    s.scalars += kChoiceScalars * vectors;
+    s.ops += vectors;
+    s.shuffles += vectors * (element ? 2 : 1);  // the flag becomes a mask; element to all lanes
   }
-
-  double split_share() const { return std::min(1.0, lanes_ * bytes_ / target_.cache_line_bytes); }
 
   /// The result of a map, or of a reduction that is not kept in registers while the innermost loop
   /// runs: then it is read as well.
@@ -274,9 +326,10 @@ class StageModel {
     const double often =
         kept && innermost_ >= 0 ? 1 / extents_[static_cast<size_t>(innermost_)] : 1;
     if (p.order == LaneOrder::one || p.order == LaneOrder::contiguous) {
-      s.stores += vectors * often;
-      if (sums) (p.order == LaneOrder::one ? s.broadcasts : s.contiguous) += vectors * often;
-      if (p.unaligned) s.split += vectors * often * split_share() * (sums ? 2 : 1);
+      s.stores += vectors * often * (1 + p.across);
+      if (!sums) return;
+      (p.order == LaneOrder::one ? s.broadcasts : s.contiguous) += vectors * often;
+      s.split += vectors * often * p.across;
     } else if (p.interleaved) {
       s.stores += vectors;
       s.shuffles += vectors * std::log2(p.stride);
@@ -286,18 +339,31 @@ class StageModel {
     }
   }
 
+  /// Vectors of an operand that wait in registers: those that the unrolled loops come back to run
+  /// over in between, in the order of these loops.
+  ///   for oc 2, for oh 14: Y[oc, oh, v] += X[oh, v] * W[oc]     ->   X 14, W 1
+  double waiting(const NestAccess& a, const Place& p, const Extent& extents) const {
+    const double chunks = this->chunks(extents);
+    const bool vectors = p.order != LaneOrder::one;
+    bool again = !vectors && chunks > 1;  // the chunks of the vector loop are innermost
+    double inside = vectors ? chunks : 1, most = again ? 1 : 0;
+    for (size_t l = depth_; l-- > 0;) {
+      if (roles_[l] != Role::unrolled || reduce_[l] || extents[l] == 1) continue;
+      if (moves(a, l))
+        inside *= extents[l];
+      else
+        most = std::max(most, inside);
+    }
+    return std::min(most, distinct(a, extents, false) * (vectors ? chunks : 1));
+  }
+
   void add_registers(Step& s, const Extent& extents) const {
     if (s.accumulators == 0) return;
-    double least = 0;
-    int operands = 0;
+    s.registers = s.accumulators;
     for (size_t n = 0; n < places_.size(); ++n) {
       const NestAccess& a = stage_.accesses[n];
-      if (a.store || places_[n].in_registers) continue;
-      const double v =
-          distinct(a, extents, false) * (places_[n].order == LaneOrder::one ? 1 : chunks(extents));
-      least = operands++ == 0 ? v : std::min(least, v);
+      if (!a.store && !places_[n].in_registers) s.registers += waiting(a, places_[n], extents);
     }
-    s.registers = s.accumulators + least + (operands > 1 ? 1 : 0);
     s.spilled = std::max(0.0, s.registers - target_.vector_registers);
     if (s.spilled == 0) return;
     double reduce = 1;
@@ -393,21 +459,24 @@ class StageModel {
   size_t depth_;
   Extent extents_{};
   std::array<Role, kMaxDraftLoops> roles_{};
-  std::array<bool, kMaxDraftLoops> reduce_{};
+  std::array<bool, kMaxDraftLoops> reduce_{}, partitioned_{};
   std::vector<Place> places_;
   int vector_ = -1, innermost_ = -1;
   double lanes_ = 1, used_lanes_ = 1, bytes_ = 4;
   bool chunks_unrolled_ = true;
+  bool apart_ = false;  // code generation shares no load between steps of the reduction
 };
 
 }  // namespace
 
 double cycles_of(const Step& s) {
-  const double loads = s.loads() + s.split / 2;
+  const double elements = s.broadcasts + s.gathered, vectors = s.loads() - elements;
   const double arithmetic = std::max(s.ops / 2 + s.divide_cycles, s.shuffles);
-  return std::max({arithmetic, loads / 2, s.stores + s.scattered + s.split / 2,
-                   s.instructions() / 5, s.chain * kLatency, 1.0}) +
-         0.1 * loads;
+  const double loads = s.loads() + s.split;
+  const double stores = s.stores + s.scattered;
+  return std::max({arithmetic, loads / 2, stores, s.instructions() / 5, s.chain * kLatency, 1.0}) +
+         kVectorLoad * vectors + kElementLoad * elements + kSplitLoad * s.split +
+         kStoreShare * std::min(arithmetic, stores);
 }
 
 StageWork work_of(const NestTree& tree, const NestStage& stage, const Sharing& sharing,

@@ -146,8 +146,12 @@ double Traffic::ways(int loop, bool body, const NestAccess& access, size_t keepe
 }
 
 double Traffic::kept(double room, size_t keeper) const {
-  const double half = keepers_[keeper].bytes / 2;
-  return half > 0 ? std::clamp(2 - room / half, 0.0, 1.0) : 0;
+  const double all = keepers_[keeper].bytes;
+  if (all == 0) return 0;
+  // Pages lie at random in a second cache: the sets that are crowded, by Poisson's distribution, as
+  // a straight line.
+  if (keeper == second_cache) return std::clamp((1.45 - room / all) / 0.9, 0.0, 1.0);
+  return std::clamp(2 - 2 * room / all, 0.0, 1.0);
 }
 
 double Traffic::reached(const NestStage& stage, const NestAccess& access) const {

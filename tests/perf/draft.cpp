@@ -1,5 +1,5 @@
-// How well the draft score ranks: random points of an operator's templates (or of
-// its sketches alone), measured once and kept in a file, against their drafts.
+// How well the draft score ranks: random points of an operator's templates and sketches (or of one
+// of both), measured once and kept in a file, against their drafts.
 //
 //   ninja -C build perf_draft
 //   build/bin/perf_draft measure POINTS.jsonl 200 1 matmul m=256 n=256 k=256    # points, threads
@@ -56,27 +56,60 @@ struct Trial {
   std::vector<double> us;
 };
 
-/// Distinct programs, as many from each of these templates as there are.
-std::vector<Trial> draw(const Task& task, const std::vector<NamedTemplate>& templates,
-                        size_t wanted) {
-  std::vector<Trial> out;
-  std::set<std::string> seen;
-  std::vector<KnobSpace> spaces;
-  for (const NamedTemplate& t : templates)
-    spaces.push_back(survey(t.fn, task.program, task.target));
-  Rng rng(kSeed);
-  for (size_t tries = 0; out.size() < wanted && tries < 20 * wanted; ++tries) {
-    const size_t t = tries % spaces.size();
-    Trial trial{templates[t].name, spaces[t].random_point(rng), {}, {}, {}};
+/// Which templates of a task points are drawn from.
+enum class Space : uint8_t { templates, sketches, both };
+
+bool is_sketch(const NamedTemplate& t) { return t.name.rfind("sketch.", 0) == 0; }
+
+/// Draws from the templates of one space in turn.
+class Draw {
+ public:
+  Draw(const Task& task, bool sketches) : task_(task) {
+    for (const NamedTemplate& t : task.templates)
+      if (is_sketch(t) == sketches) {
+        templates_.push_back(&t);
+        spaces_.push_back(survey(t.fn, task.program, task.target));
+      }
+  }
+
+  bool empty() const { return templates_.empty(); }
+
+  /// A compiled program that is not in `seen`, if this try finds one.
+  std::optional<Trial> next(Rng& rng, std::set<std::string>& seen) {
+    const size_t t = tries_++ % spaces_.size();
+    Trial trial{templates_[t]->name, spaces_[t].random_point(rng), {}, {}, {}};
     try {
-      const Schedule s = apply_template(task, trial.template_name, trial.point);
-      if (!seen.insert(program_hash(s.program())).second) continue;
-      trial.kernel = compile(s.program(), task.target);
-      out.push_back(std::move(trial));
+      const Schedule s = apply_template(task_, trial.template_name, trial.point);
+      if (!seen.insert(program_hash(s.program())).second) return std::nullopt;
+      trial.kernel = compile(s.program(), task_.target);
+      return trial;
     } catch (const UserError&) {
-      continue;  // a point that a primitive refuses
+      return std::nullopt;  // a point that a primitive refuses
     }
   }
+
+ private:
+  const Task& task_;
+  std::vector<const NamedTemplate*> templates_;
+  std::vector<KnobSpace> spaces_;
+  size_t tries_ = 0;
+};
+
+/// Distinct programs; of both spaces half of the tries each, so that one that is soon exhausted
+/// leaves room to the other.
+std::vector<Trial> draw(const Task& task, Space space, size_t wanted) {
+  std::vector<Draw> draws;
+  for (const bool sketches : {false, true}) {
+    if (space == (sketches ? Space::templates : Space::sketches)) continue;
+    Draw d(task, sketches);
+    if (!d.empty()) draws.push_back(std::move(d));
+  }
+  if (draws.empty()) return {};
+  std::vector<Trial> out;
+  std::set<std::string> seen;
+  Rng rng(kSeed);
+  for (size_t tries = 0; out.size() < wanted && tries < 20 * wanted; ++tries)
+    if (auto trial = draws[tries % draws.size()].next(rng, seen)) out.push_back(std::move(*trial));
   return out;
 }
 
@@ -106,17 +139,14 @@ struct MeasureOptions {
   std::string file;
   size_t points = 200;
   int threads = 1;
-  bool sketches = false;  // points of the sketches alone
-  std::string lock;       // a file that is locked while kernels are timed
+  Space space = Space::both;
+  std::string lock;  // a file that is locked while kernels are timed
   std::vector<std::string> words;
 };
 
 void measure(const MeasureOptions& o) {
   const Task task = task_for(o.words, o.threads);
-  std::vector<NamedTemplate> templates;
-  for (const NamedTemplate& t : task.templates)
-    if ((t.name.rfind("sketch.", 0) == 0) == o.sketches) templates.push_back(t);
-  std::vector<Trial> trials = draw(task, templates, o.points);
+  std::vector<Trial> trials = draw(task, o.space, o.points);
   const int held = o.lock.empty() ? -1 : open(o.lock.c_str(), O_RDONLY);
   if (held >= 0) flock(held, LOCK_EX);
   const sched_param first{.sched_priority = 1};
@@ -228,17 +258,27 @@ void rank(const std::vector<std::string>& files, bool verbose) {
     }
     for (const auto& [key, lines] : operators) {
       const Task task = task_for(key.first, key.second);
+      const std::string title = fmt::format("{} x{}", join(key.first, " "), key.second);
       std::vector<Scored> all;
-      for (const ordered_json& line : lines) all.push_back(score(task, line, key.second));
-      report(fmt::format("{} x{}", join(key.first, " "), key.second), std::move(all), verbose);
+      for (const ordered_json& line : lines) {
+        try {
+          all.push_back(score(task, line, key.second));
+        } catch (const UserError&) {
+          continue;  // of a space that has changed since
+        }
+      }
+      if (!all.empty()) report(title, all, verbose);
+      if (all.size() < lines.size())
+        fmt::print("  {}: {} of {} points are refused by now\n", title, lines.size() - all.size(),
+                   lines.size());
     }
   }
 }
 
 int usage() {
   fmt::print(stderr,
-             "perf_draft measure FILE POINTS THREADS [--lock FILE] [--sketches] OPERATOR "
-             "ARGUMENTS...\n"
+             "perf_draft measure FILE POINTS THREADS [--lock FILE] [--sketches | --templates] "
+             "OPERATOR ARGUMENTS...\n"
              "perf_draft rank [--points] FILE...\n");
   return 2;
 }
@@ -264,10 +304,8 @@ int main(int argc, char** argv) {
       options.lock = words[next + 1];
       next += 2;
     }
-    if (words[next] == "--sketches") {
-      options.sketches = true;
-      ++next;
-    }
+    if (words[next] == "--sketches" || words[next] == "--templates")
+      options.space = words[next++] == "--sketches" ? Space::sketches : Space::templates;
     options.words = {words.begin() + static_cast<std::ptrdiff_t>(next), words.end()};
     measure(options);
     return 0;
