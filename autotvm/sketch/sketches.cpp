@@ -40,7 +40,7 @@ std::vector<NamedTemplate> tile_rule(const Program& program, const Target& targe
   return out;
 }
 
-constexpr Rule kRules[] = {tile_rule, row_rule, pieces_rule, map_rule};
+constexpr Rule kRules[] = {tile_rule, row_block_rule, row_rule, pieces_rule, map_rule};
 
 }  // namespace
 

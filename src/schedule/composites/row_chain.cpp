@@ -158,10 +158,12 @@ std::vector<std::string> vectorize_lanes(Schedule& s, const std::string& stage, 
 ///   of S.rf
 /// Returns the stages that made the sums.
 std::vector<std::string> cut_into_parts(Schedule& s, const std::vector<std::string>& stages,
-                                        int64_t parts) {
+                                        const RowOptions& options) {
+  const int64_t parts = options.parts;
   std::vector<std::string> made;
   for (const std::string& stage : stages) {
     const ReductionLoops loops = reduction_loops(s.program(), stage, nullptr);
+    if (options.products.count(stage) > 0) continue;
     if (parts == 0 || is_half(s, stage) || loops.reduce.empty()) continue;
     const Loop& last = loops.reduce.back();
     if (!combines_a_row(s, stage, last) || loop_extent(s, last) < 2 * parts) continue;
@@ -172,6 +174,28 @@ std::vector<std::string> cut_into_parts(Schedule& s, const std::vector<std::stri
     made.push_back(stage + ".rf");
   }
   return made;
+}
+
+/// A product in a block of rows: the panel of its second factor stays while the block's rows pass.
+///   for i: for j: for k: S(i,j) += a(i,k) * b(k,j)   ->   for j.o: for i.o: for k: for i.i unroll:
+///   for j.i vectorize: S.cache(i,j) += ..;  S(i,j) = S.cache(i,j)
+void tile_product(Schedule& s, const std::string& stage, const Loop& round,
+                  const ProductTile& tile) {
+  ReductionLoops loops = reduction_loops(s.program(), stage, &round);
+  if (loops.spatial.size() < 2) return;
+  const Loop columns = loops.spatial.back(), rows = loops.spatial[loops.spatial.size() - 2];
+  loops.spatial.resize(loops.spatial.size() - 2);
+  const int64_t width = tile.vectors * s.target().lanes(DType::f32);
+  const auto [column_tiles, column] = s[stage].split(columns, width);
+  const auto [row_tiles, row] = s[stage].split(rows, tile.rows);
+  std::vector<LoopRef> order(loops.spatial.begin(), loops.spatial.end());
+  order.insert(order.end(), {column_tiles, row_tiles});
+  order.insert(order.end(), loops.reduce.begin(), loops.reduce.end());
+  order.insert(order.end(), {row, column});
+  s[stage].reorder(order);
+  const std::string store = s[stage].cache_write(row_tiles, {Scope::reg}).store;
+  s[stage].unroll(row).vectorize(column, {Tail::mask});
+  finish_map_in_tile(s, store, row_tiles);
 }
 
 /// Rows that come from beyond the second cache: the next one is asked for while the last pass over
@@ -220,37 +244,52 @@ std::pair<Loop, Loop> rows_outside(Schedule& s, const std::string& last, const R
   return {row, outermost};
 }
 
+bool is_placed(const RowOptions& options, const std::string& stage) {
+  return std::find(options.placed.begin(), options.placed.end(), stage) != options.placed.end();
+}
+
 }  // namespace
 
 void schedule_rows(Schedule& s, const RowOptions& options) {
-  const RowLoops r = row_loops(s.program());
+  RowLoops r = row_loops(s.program());
   if (r.rows.empty() || options.apart) {
-    cut_into_parts(s, s.stages(), options.parts);
+    cut_into_parts(s, s.stages(), options);
     return schedule_apart(s, s.stages(), reduction_names(s.program()), options.lanes);
   }
   const std::vector<std::string> stages = s.stages();
   const std::string last = stages.back();
   int64_t rows = 1;
   for (const Loop& l : r.rows) rows *= loop_extent(s, l);
+  if (options.block > 0) {
+    const auto [blocks, inner] = s[last].split(r.rows.back(), options.block);
+    r.rows.back() = blocks;
+    r.within.insert(r.within.begin(), inner);
+  }
   const auto [row, outermost] = rows_outside(s, last, r);
   std::vector<std::string> inside;
   for (size_t n = stages.size() - 1; n-- > 0;)
-    if (!s.try_apply(ComputeAt{stages[n], last, row.name})) inside.push_back(stages[n]);
-  for (const std::string& part : cut_into_parts(s, inside, options.parts)) inside.push_back(part);
+    if (!is_placed(options, stages[n]) && !s.try_apply(ComputeAt{stages[n], last, row.name}))
+      inside.push_back(stages[n]);
+  for (const std::string& part : cut_into_parts(s, inside, options)) inside.push_back(part);
   const std::set<std::string> reductions = reduction_names(s.program());
   std::vector<std::string> done = inside;
+  done.insert(done.end(), options.placed.begin(), options.placed.end());
+  done.push_back(last);
+  inside.push_back(last);
   for (const std::string& stage : inside) {
-    if (!reductions.count(stage))
+    const auto product = options.products.find(stage);
+    if (product != options.products.end())
+      tile_product(s, stage, row, product->second);
+    else if (!reductions.count(stage))
       finish_map_in_loop(s, stage, row, options.map_vectors);
-    else if (options.lanes)
+    else if (options.lanes && stage != last)
       vectorize_lanes(s, stage, &row);
   }
-  if (!reductions.count(last)) finish_map_in_loop(s, last, row, options.map_vectors);
   fuse_and_parallel(s, last, {outermost});
-  done.push_back(last);
   schedule_rest(s, done);
   if (options.lanes)
     for (const std::string& stage : reductions) combine_lanes(s, stage);
+  if (options.block > 0) return;
   if (!reductions.count(last))
     fetch_next_row(s, last, row, rows);
   else
