@@ -42,10 +42,11 @@ Stmt reordered(const Stmt& s) {
 }
 
 bool has_tiles(const Stmt& s) {
-  for (const StagePath& path : stage_paths(s))
-    for (const For* loop : path.loops)
-      if (is_tile_loop(*loop)) return true;
-  return false;
+  if (!s.defined()) return false;
+  if (const For* loop = s.as<For>()) return is_tile_loop(*loop) || has_tiles(loop->body);
+  if (const Allocate* a = s.as<Allocate>()) return has_tiles(a->body);
+  const Seq* parts = s.as<Seq>();
+  return parts && std::any_of(parts->stmts.begin(), parts->stmts.end(), has_tiles);
 }
 
 /// The nest of a stage from the loop on that is marked, which has so many loops outside.
