@@ -3,6 +3,7 @@
 #include <tenon/ir/ops.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace tenon {
 namespace {
@@ -90,6 +91,20 @@ std::optional<AnchorNest> read_nest(const Program& program, const StagePath& pat
   return nest;
 }
 
+/// The axis moves the operand by less than what the reductions reach along the same dimension.
+bool windows_overlap(const AnchorNest& nest, const Operand& o, size_t axis) {
+  for (const OperandDim& dim : o.dims) {
+    int64_t step = 0, reach = 0;
+    for (size_t n = 0; n < dim.axes.size(); ++n) {
+      if (dim.axes[n] == axis) step = std::abs(dim.steps[n]);
+      if (nest.is_reduction(dim.axes[n]))
+        reach += std::abs(dim.steps[n]) * (nest.axes[dim.axes[n]].extent - 1);
+    }
+    if (step > 0 && reach >= step) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 double Operand::bytes() const {
@@ -119,20 +134,21 @@ std::optional<size_t> Operand::dim_of(size_t axis, int64_t extent) const {
   return one_element ? found : std::nullopt;
 }
 
-bool Operand::neighbours_along(size_t axis) const {
-  bool next = false;
+int64_t Operand::step_in_rows(size_t axis) const {
+  int64_t step = 0;
   for (size_t d = 0; d < dims.size(); ++d)
     for (size_t n = 0; n < dims[d].axes.size(); ++n) {
       if (dims[d].axes[n] != axis) continue;
-      if (d + 1 < dims.size() || dims[d].steps[n] != 1) return false;
-      next = true;
+      if (d + 1 < dims.size()) return 0;
+      step = dims[d].steps[n];
     }
-  return next;
+  return step;
 }
 
 bool AnchorNest::reuses_along(size_t axis) const {
-  return std::any_of(operands.begin(), operands.end(),
-                     [&](const Operand& o) { return !o.moves(axis); });
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& o) {
+    return !o.moves(axis) || windows_overlap(*this, o, axis);
+  });
 }
 
 size_t AnchorNest::longest_reduction() const {

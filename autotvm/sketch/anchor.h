@@ -31,8 +31,11 @@ struct Operand {
   /// all others that move it in whole multiples of that: it can be cut along the axis. Nothing
   /// where there is none, or the axis moves more than one.
   std::optional<size_t> dim_of(size_t axis, int64_t extent) const;
+  /// Elements in memory that a step along the axis goes on by, where it moves the last dimension
+  /// alone; else 0.
+  int64_t step_in_rows(size_t axis) const;
   /// A step along the axis goes to the next element in memory.
-  bool neighbours_along(size_t axis) const;
+  bool neighbours_along(size_t axis) const { return step_in_rows(axis) == 1; }
 };
 
 /// An unscheduled reduction of constant extents, as a sketch sees it. Axes are numbered as the
@@ -48,7 +51,7 @@ struct AnchorNest {
   std::optional<size_t> dim_of(const Operand& operand, size_t axis) const {
     return operand.dim_of(axis, axes[axis].extent);
   }
-  /// Some operand does not move with it, and so is used again along it.
+  /// Some operand does not move with it, and so is used again along it; or its windows overlap.
   bool reuses_along(size_t axis) const;
   size_t longest_reduction() const;
 };

@@ -191,8 +191,9 @@ double expected_cycles(const AnchorNest& nest, size_t vector_axis, const Target&
                                   target.lanes(nest.dtype));
   for (const Operand& o : nest.operands) {
     if (!o.moves(vector_axis)) continue;
-    if (!o.neighbours_along(vector_axis))
-      cycles *= nest.dim_of(o, vector_axis) ? 1.05 : 4;  // packed, or gathered
+    const int64_t step = std::abs(o.step_in_rows(vector_axis));
+    if (step != 1)  // packed, every second element of two vectors, or gathered
+      cycles *= nest.dim_of(o, vector_axis) ? 1.05 : step == 2 ? 1.5 : 4;
   }
   return cycles;
 }

@@ -178,19 +178,22 @@ TEST_CASE("block maps: how often elements are computed at a block") {
 }
 
 TEST_CASE("block maps: what would be computed too often is refused, with the reason") {
-  // Windows of 3 x 3 with little work for each element: a row at a time reads each row three times.
-  const Axis c("o", 6), p("p", 31), q("q", 45), u("u", 3), v("v", 3);
-  const Tensor x = input("X", f32, {6, 31, 45});
-  const Tensor pad = bordered("P", x, 6, 31, 45, 1);
-  const Named f{
-      "windows",
-      compute("C", {c, p, q}, reduce_max(pad(c, Expr(p) + Expr(u), Expr(q) + Expr(v)), {u, v}))};
+  // Columns of 13 with little work for each element: blocks of few rows read many more.
+  const Axis c("o", 6), p("p", 256), q("q", 57), u("u", 13);
+  const Tensor x = input("X", f32, {6, 256, 45});
+  const Tensor pad = bordered("P", x, 6, 256, 45, 6);
+  const Named f{"windows", compute("C", {c, p, q}, reduce_max(pad(c, Expr(p) + Expr(u), q), {u}))};
   const Task task(f.name, f.result, two_cores());
   const NamedTemplate sketch = sketches_for(task.program, task.target).front();
   const KnobSpace space = survey(sketch.fn, task.program, task.target);
   Point point = space.default_point();
   point.values["inline"] = int64_t{1};
+  point.values["inner.p"] = int64_t{1};
+  point.values["pieces.p"] = int64_t{1};
   point.values["pack.P"] = std::string("block");
+  CHECK_FALSE(space.why_not(point).has_value());
+  for (const Domain& d : space.domains)
+    if (d.name == "pieces.p") point.values["pieces.p"] = d.values.back();
   REQUIRE(space.why_not(point).has_value());
   CHECK(space.why_not(point)->find("computed too often") != std::string::npos);
   point.values["pack.P"] = std::string("outer");

@@ -221,13 +221,35 @@ TEST_CASE("sketches: what the anchor reads, axis by axis") {
   CHECK(x.buffer == "P");
   CHECK(!x.moves(0));
   CHECK(x.moves(1));
-  CHECK(!x.neighbours_along(2));  // every second element
+  CHECK(!x.neighbours_along(2));
+  CHECK(x.step_in_rows(2) == 2);
+  CHECK(x.step_in_rows(1) == 0);
   CHECK(!nest.dim_of(x, 2));      // a window: q and v together
   CHECK(nest.dim_of(x, 3) == 0);  // the channels that are added up
   CHECK(nest.dim_of(w, 0) == 0);
   CHECK(w.neighbours_along(5));
   CHECK(nest.reuses_along(0));
   CHECK(nest.longest_reduction() == 3);
+}
+
+TEST_CASE(
+    "sketches: windows that overlap are worth a register tile, every second element vectors") {
+  const auto pooled = [](int64_t window) {
+    const Axis c("c", 6), p("p", 20), q("q", 40), u("u", window), v("v", window);
+    const Tensor x = input("X", f32, {6, 50, 90});
+    return Named{"pooled",
+                 compute("C", {c, p, q},
+                         reduce_max(x(c, Expr(p) * 2 + Expr(u), Expr(q) * 2 + Expr(v)), {u, v}))};
+  };
+  const AnchorNest overlap = nest_of(pooled(3), "C"), apart = nest_of(pooled(2), "C");
+  CHECK(overlap.reuses_along(1));
+  CHECK(!overlap.reuses_along(0));
+  CHECK(!apart.reuses_along(1));
+  const std::vector<TileSketch> sketches = tile_sketches(overlap, false, two_cores());
+  CHECK((sketches[0].vector_axis == 2 || sketches[1].vector_axis == 2));
+  CHECK(sketches[0].nest->reuses_along(2));
+  for (const TileSketch& s : sketches)
+    if (s.vector_axis == 2) CHECK(s.main == 1);
 }
 
 TEST_CASE("sketches: the standard tile of a product keeps the multipliers busy") {
