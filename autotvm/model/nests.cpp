@@ -149,7 +149,10 @@ class Collector {
         if (form.step[l] != 0) s.init_level = l;
     }
     // An index of an axis that is bound to a loop of one iteration stands still: bound_ says so.
-    for (const Expr& value : stage.values) add_value(s, value);
+    for (const Expr& value : stage.values) {
+      guards_stage_ = guards_stage(stage, value);
+      add_value(s, value);
+    }
     if (stage.combiner) s.ops.simple += combine_ops(stage, s.ops);
     for (const Buffer& b : stage.outputs) s.accesses.push_back(access(b, stage.indices, true));
     tree_.stages.push_back(std::move(s));
@@ -169,6 +172,24 @@ class Collector {
     const bool extreme = op == BinaryOp::max || op == BinaryOp::min;
     return extreme && is_float(value->dtype()) ? 3 : 1;
   }
+
+  static bool depends_on_data(const Expr& condition) {
+    bool data = false;
+    walk(condition, [&](const Expr& e) {
+      data = data || e.as<Load>();
+      return !data;
+    });
+    return data;
+  }
+
+  /// What is added under a condition of the loops, else 0, is a stage's guard.
+  static bool guards_stage(const Stage& stage, const Expr& value) {
+    const Select* s = value.as<Select>();
+    return s && stage.combiner && combiner_op(*stage.combiner) == BinaryOp::add && is_zero(s->no) &&
+           !depends_on_data(s->condition);
+  }
+
+  static bool is_zero(const Expr& e) { return as_float(e) == 0.0 || is_const(e, 0); }
 
   void add_value(NestStage& s, const Expr& value) {
     walk(value, [&](const Expr& e) {
@@ -217,18 +238,12 @@ class Collector {
   /// the condition as their guard.
   void add_choice(NestStage& s, const Select& choice) {
     const size_t outside = guards_.size();
-    bool data = false;
-    walk(choice.condition, [&](const Expr& e) {
-      data = data || e.as<Load>();
-      return !data;
-    });
-    if (data) {
+    if (depends_on_data(choice.condition)) {
       s.ops.masks += 1;
       add_value(s, choice.condition);
     } else {
       for (const Expr& part : conjuncts(choice.condition)) add_guard(part);
-      if (as_float(choice.no) != 0.0 && !is_const(choice.no, 0))
-        s.ops.simple += 1;  // loads that are off give 0
+      if (!is_zero(choice.no)) s.ops.simple += 1;  // loads that are off give 0
     }
     add_value(s, choice.yes);
     add_value(s, choice.no);
@@ -253,6 +268,7 @@ class Collector {
   void add_load(NestStage& s, const Load& l) {
     NestAccess a = access(l.buffer, l.indices, false);
     a.guards = guards_;
+    a.guards_cut = guards_stage_;
     for (const NestAccess& known : s.accesses)
       if (known.buffer == a.buffer && same(known, a)) return;
     s.accesses.push_back(std::move(a));
@@ -307,6 +323,7 @@ class Collector {
   FormLoops around_;
   std::vector<BoundForm> bound_;
   std::vector<IndexForm> guards_;  // of the loads in the value at hand
+  bool guards_stage_ = false;      // they are the stage's own
 };
 
 }  // namespace

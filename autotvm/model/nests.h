@@ -46,6 +46,7 @@ struct NestAccess {
   bool store = false;
   std::vector<IndexForm> at;      ///< one a storage dimension
   std::vector<IndexForm> guards;  ///< what the comparisons speak of that it is read under
+  bool guards_cut = false;        ///< lowering cuts loops until they hold, but for those of lanes
   bool data() const;              ///< its place depends on what was loaded
 };
 

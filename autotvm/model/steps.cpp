@@ -279,7 +279,7 @@ class StageModel {
     bool masked = false, chosen = false;
     for (const IndexForm& guard : a.guards) {
       double copies = 1, serial_span = 0;
-      bool varies = false, cut = false;
+      bool varies = false, cut = a.guards_cut;
       for (size_t l = 0; l < depth_; ++l) {
         if (guard.step[l] == 0) continue;
         cut = cut || partitioned_[l];
@@ -287,8 +287,8 @@ class StageModel {
         if (roles_[l] == Role::serial) serial_span += std::abs(guard.step[l]) * (extents[l] - 1);
         varies = varies || roles_[l] != Role::serial || static_cast<int>(l) == innermost_;
       }
-      if (!varies || cut) continue;
       const bool lanes = vector_ >= 0 && guard.step[static_cast<size_t>(vector_)] != 0;
+      if (!varies || (cut && !lanes)) continue;
       const double open = lanes ? copies : std::min(copies, std::max(serial_span, 1.0));
       double comparisons = open * (lanes ? chunks(extents) : 1);
       if (innermost_ >= 0 && guard.step[static_cast<size_t>(innermost_)] == 0)

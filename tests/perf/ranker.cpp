@@ -3,10 +3,12 @@
 //   ninja -C build perf_draft perf_ranker
 //   build/bin/perf_draft measure POINTS.jsonl 1000 1 matmul m=256 n=256 k=256    # and others
 //   build/bin/perf_ranker POINTS.jsonl ... [-o ranker.json]                      # measures nothing
+//   tests/perf/ranker.sh                                                         # all of it
 //
 // For each operator a ranker learns from the points of all others: Spearman's rank correlation of
 // order and measured time, how many of the first 16 are in the true best 5%, and the time of the
-// true best over that of the best of these 16. With -o the ranker of all points is kept.
+// true best over that of the best of these 16. The last lines count the tasks with 8 such points
+// and a best of 0.97. With -o the ranker of all points is kept.
 #include <fmt/format.h>
 #include <tenon/autotvm/ranker.h>
 #include <tenon/ir/ops.h>
@@ -67,13 +69,34 @@ class Points {
   double spent_us_ = 0;
 };
 
+constexpr size_t kLeastPoints = 16 * 20;  // of which 5% are 16
+constexpr int64_t kReach = 8, kAim = 12;
+constexpr double kReached = 0.97;
+
+std::string counts(const std::vector<UnseenQuality>& qualities, const char* title,
+                   RankQuality UnseenQuality::*order) {
+  int64_t tasks = 0, met = 0, aimed = 0;
+  for (const UnseenQuality& q : qualities) {
+    if (q.points < kLeastPoints) continue;
+    const RankQuality& r = q.*order;
+    ++tasks;
+    met += r.hits >= kReach && r.reached >= kReached;
+    aimed += r.hits >= kAim && r.reached >= kReached;
+  }
+  return fmt::format("{}: of {} tasks of {} points and more {} with {} of 16 and {}, {} with {}\n",
+                     title, tasks, kLeastPoints, met, kReach, kReached, aimed, kAim);
+}
+
 void run(const std::vector<std::string>& files, const std::string& out) {
   Points points;
   for (const std::string& file : files) {
     std::ifstream in(file);
     for (std::string line; std::getline(in, line);) points.add(line);
   }
-  fmt::print("{}{}", points.text(), quality_table(leave_one_out(points.rows)));
+  const std::vector<UnseenQuality> qualities = leave_one_out(points.rows);
+  fmt::print("{}{}{}{}", points.text(), quality_table(qualities),
+             counts(qualities, "draft", &UnseenQuality::draft),
+             counts(qualities, "draft + ranker", &UnseenQuality::ranker));
   if (out.empty()) return;
   const double start = now_us();
   const Ranker ranker = Ranker::fit(points.rows);

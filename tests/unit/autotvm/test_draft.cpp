@@ -368,6 +368,23 @@ TEST_CASE("A guard that all lanes share costs each load a choice of its address,
   CHECK(step_of(true).scalars == 0);
 }
 
+TEST_CASE("A condition on all that is summed is the stage's: loops are cut until it holds") {
+  const Tensor x = input("X", f32, {64, 64}), w = input("W", f32, {64, 64});
+  const Axis i("i", 64), j("j", 64), r("r", 3);
+  const Expr inside = Expr(i) + Expr(r) >= 1;
+  const auto step_of = [&](const Tensor& y) {
+    Schedule s(make_program("sum", {y}), machine());
+    s.split("j", 16);
+    s.split("i", 4);
+    s.reorder({"i.o", "j.o", "r", "i.i", "j.i"}).vectorize("j.i").unroll("i.i");
+    return work_of(nests_of(s.program(), {}), "Y").full;
+  };
+  const Expr product = x(Expr(i) + Expr(r) - 1, 0) * w(r, j);
+  const Expr padded = select(inside, x(Expr(i) + Expr(r) - 1, 0), float_imm(0)) * w(r, j);
+  CHECK(step_of(compute("Y", {i, j}, sum(select(inside, product, float_imm(0)), r))).scalars == 0);
+  CHECK(step_of(compute("Y", {i, j}, sum(padded, r))).scalars > 0);
+}
+
 TEST_CASE("What stands still while lanes run is computed once, outside") {
   const Tensor x = input("X", f32, {64, 64}), d = input("D", f32, {64});
   const Axis i("i", 64), j("j", 64);
