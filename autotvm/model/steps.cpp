@@ -12,22 +12,21 @@
 namespace tenon {
 namespace {
 
-constexpr double kLatency = 4;         // cycles of a multiply-add or an addition
-constexpr double kEndCycles = 20;      // a loop's last branch is mispredicted
-constexpr double kPredicted = 24;      // up to so many iterations it is not
-constexpr double kUnrolledChunks = 8;  // vectors of a loop that nothing else unrolls
-constexpr double kTurnShuffles = 5;    // for a vector of a square that is turned
-constexpr double kLaneCycles = 1;      // to put one lane into, or take it out of a vector
-constexpr double kHorizontalOps = 8;   // to combine the lanes of a vector
+constexpr double kLatency = 4;             // cycles of a multiply-add or an addition
+constexpr double kEndCycles = 20;          // a loop's last branch is mispredicted
+constexpr double kPredicted = 24;          // up to so many iterations it is not
+constexpr double kUnrolledChunks = 8;      // vectors of a loop that nothing else unrolls
+constexpr double kTurnShuffles = 5;        // for a vector of a square that is turned
+constexpr double kLaneCycles = 1;          // to put one lane into, or take it out of a vector
+constexpr double kHorizontalLatency = 4;   // for each halving of the lanes
+constexpr double kFunctionRegisters = 16;  // constants and steps of an elementary function
+constexpr double kHorizontalOps = 8;       // to combine the lanes of a vector
 
-// To work out whether a load is inside: scalars; of lanes, whose indices fill a vector in eights,
-// beside a broadcast and putting the parts together two instructions for each eight.
-constexpr double kConditionScalars = 4;
-constexpr double kChoiceScalars = 5;  // to choose a load's address by a flag
-constexpr double kSpillCost = 2;      // stores and loads for each register there is not
-// What does not go on beside the rest: of a vector that is loaded, of an element that is loaded
-// into all lanes, of a vector that lies across two lines, and of the shorter of arithmetic and
-// stores.
+constexpr double kConditionScalars = 4;  // to work out whether a load is inside
+constexpr double kChoiceScalars = 5;     // to choose a load's address by a flag
+constexpr double kSpillCost = 2;         // stores and loads for each register there is not
+// What does not go on beside the rest: of loads of vectors, of elements for all lanes, of vectors
+// across two lines, and of the shorter of arithmetic and stores.
 constexpr double kVectorLoad = 0.13, kElementLoad = 0.05, kSplitLoad = 0.4, kStoreShare = 0.5;
 
 enum class Role : uint8_t { serial, unrolled, vector };
@@ -78,6 +77,7 @@ class StageModel {
     w.points = points * useful;
     w.wasted = std::clamp(1 - w.points / std::max(lanes_used, 1.0), 0.0, 1.0);
     add_ends(w, serial);
+    add_horizontal(w, serial);
     add_init(w, sharing);
     return w;
   }
@@ -293,7 +293,7 @@ class StageModel {
       double comparisons = open * (lanes ? chunks(extents) : 1);
       if (innermost_ >= 0 && guard.step[static_cast<size_t>(innermost_)] == 0)
         comparisons /= extents_[static_cast<size_t>(innermost_)];
-      if (lanes) {
+      if (lanes) {  // indices are of eight lanes each
         const double eights = std::ceil(lanes_ / 8);
         s.ops += (2 * eights + 2) * comparisons;
         s.shuffles += (eights + 2) * comparisons;
@@ -364,6 +364,9 @@ class StageModel {
       const NestAccess& a = stage_.accesses[n];
       if (!a.store && !places_[n].in_registers) s.registers += waiting(a, places_[n], extents);
     }
+    const double more = stage_.ops.functions > 0 ? kFunctionRegisters : 0;
+    const double over = s.registers + more - target_.vector_registers;
+    s.contiguous += std::clamp(over, 0.0, more) * s.vectors;  // constants, read by each vector
     s.spilled = std::max(0.0, s.registers - target_.vector_registers);
     if (s.spilled == 0) return;
     double reduce = 1;
@@ -439,6 +442,15 @@ class StageModel {
     const double runs = extents_[static_cast<size_t>(innermost_)] * chunk_loop(extents_);
     w.ends =
         serial / extents_[static_cast<size_t>(innermost_)] * (runs > kPredicted ? kEndCycles : 2);
+  }
+
+  /// Who needs one number of all lanes, alone in an iteration of a loop, waits for all halvings.
+  void add_horizontal(StageWork& w, double serial) const {
+    if (vector_ < 0 || !reduce_[static_cast<size_t>(vector_)]) return;
+    const size_t level = buffer(stage_.accesses.back()).level;
+    for (size_t l = level; l < depth_; ++l)
+      if (!reduce_[l]) return;
+    if (level > 0) w.ends += serial * kHorizontalLatency * std::log2(lanes_);
   }
 
   /// The nest that starts the elements stands above the outermost reduction loop.

@@ -398,6 +398,36 @@ TEST_CASE("What stands still while lanes run is computed once, outside") {
   CHECK(divide(d(j)) > 0);
 }
 
+TEST_CASE("Constants of functions that find no register are read by each vector") {
+  const Tensor x = input("X", f32, {64, 512});
+  const Axis i("i", 512), r("r", 64);
+  const auto loads = [&](int64_t lanes) {
+    Schedule s(make_program("exps", {compute("Y", {i}, sum(exp(x(r, i)), r))}), machine());
+    s.split("i", lanes);
+    s.reorder({"i.o", "r", "i.i"}).cache_write("i.o", {.scope = Scope::reg});
+    s["Y"].vectorize("i.i");
+    const Step step = work_of(nests_of(s.program(), {}), "Y").full;
+    return step.contiguous / step.vectors;
+  };
+  CHECK(loads(64) == 1);
+  // 32 sums leave none to the function's sixteen.
+  CHECK(loads(512) == 1 + 16);
+}
+
+TEST_CASE("Who needs the sum of all lanes of a row waits for it") {
+  const Tensor x = input("X", f32, {64, 64});
+  const Axis i("i", 64), j("j", 64), r("r", 64);
+  const Tensor total = compute("S", {i}, sum(x(i, r), r)),
+               y = compute("Y", {i, j}, x(i, j) * total(i));
+  const auto ends = [&](bool together) {
+    Schedule s(make_program("share", {y}), machine());
+    if (together) s["S"].compute_at("Y", "i");
+    s["S"].vectorize("r");
+    return work_of(nests_of(s.program(), {}), "S").ends;
+  };
+  CHECK(ends(true) == ends(false) + 64 * 4 * 4);
+}
+
 TEST_CASE("The greatest of floats is a comparison and a choice beside the maximum") {
   const Tensor x = input("X", f32, {64, 64});
   const Axis i("i", 64), r("r", 64);
