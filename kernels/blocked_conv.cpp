@@ -11,6 +11,8 @@
 namespace tenon {
 namespace {
 
+/// Cycles to pack an element of W, lanes across its rows (measured).
+constexpr double kPackCycles = 0.6;
 /// Cycles to scatter a vector; how much slower than their multiply-adds tiles of pixels are where X
 /// is read in steps, or moves with taps.
 constexpr double kScatterCycles = 20, kSteppedPixels = 2.4, kWindowedPixels = 1.5;
@@ -249,6 +251,12 @@ int64_t points_of(const BlockedConv& c) {
   return points;
 }
 
+double iterations(const std::vector<LoopExtent>& loops) {
+  double count = 1;
+  for (const LoopExtent& l : loops) count *= static_cast<double>(l.extent);
+  return count;
+}
+
 int64_t vectors_of(const BlockedConv& c, const Target& target) {
   return c.lane.extent / target.lanes(c.dtype);
 }
@@ -293,15 +301,18 @@ std::optional<PlainConv> find_plain_conv(const Program& program, const std::stri
   return std::nullopt;
 }
 
-bool prefers_channels(const PlainConv& c, const Contraction& product, const Target& target) {
-  const double points = static_cast<double>(points_of(c.parts)),
-               lanes = static_cast<double>(target.lanes(c.parts.dtype));
-  double images = 1;
-  for (const LoopExtent& l : c.parts.batch) images *= static_cast<double>(l.extent);
-  const double channels = images * conv_cycles(c.parts, best_conv_tile(c.parts, target), target) +
-                          static_cast<double>(c.result) / lanes * kScatterCycles;
+bool prefers_channels(const PlainConv& c, const Contraction& product, const Target& target,
+                      bool ahead) {
+  const auto lanes = static_cast<double>(target.lanes(c.parts.dtype));
+  const auto w = static_cast<double>(c.parts.w_bytes / byte_size(c.parts.dtype));
+  const double channels =
+      iterations(c.parts.batch) * conv_cycles(c.parts, best_conv_tile(c.parts, target), target) +
+      static_cast<double>(c.result) / lanes * kScatterCycles + (ahead ? 0 : w * kPackCycles);
   const double slower = c.step > 1 ? kSteppedPixels : c.windows ? kWindowedPixels : 1;
-  return channels < tile_cycles(product, best_tile(product, target), target) * points * slower;
+  const double pixels = iterations(product.batch) * iterations(product.outer) *
+                        static_cast<double>(points_of(c.parts)) *
+                        tile_cycles(product, best_tile(product, target), target);
+  return channels < pixels * slower;
 }
 
 int64_t registers_used(const BlockedConv& c, const ConvTile& t, const Target& target) {

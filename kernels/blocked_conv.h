@@ -50,8 +50,10 @@ std::optional<PlainConv> find_plain_conv(const Program& program, const std::stri
 
 /// Whether channels in the lanes are estimated to be faster than pixels, `product` the same stage:
 /// each vector of the result is scattered, but X comes by single elements, wherever it lies, where
-/// vectors of pixels cross lines (taps) or are put together from several (steps).
-bool prefers_channels(const PlainConv& c, const Contraction& product, const Target& target);
+/// vectors of pixels cross lines (taps) or are put together from several (steps). W is packed,
+/// `ahead` or in each call.
+bool prefers_channels(const PlainConv& c, const Contraction& product, const Target& target,
+                      bool ahead);
 
 /// Accumulators in registers: rows x columns pixels by blocks of channels.
 struct ConvTile {

@@ -6,6 +6,8 @@
 #include "kernels/blocked_conv.h"
 #include "kernels/dot_product.h"
 #include "kernels/templates.h"
+#include "schedule/composites/copies.h"
+#include "schedule/composites/cost.h"
 #include "schedule/composites/nests.h"
 #include "schedule/composites/register_sum.h"
 
@@ -22,6 +24,8 @@ struct ConvChoice {
   int64_t unroll = 1;              // steps of the innermost reduction loops in one piece
   int64_t ahead = 0;               // X is prefetched so many blocks of input channels ahead
   std::optional<Loop> terms = {};  // what one instruction adds up in a lane
+  bool ahead_of_calls = false;     // W is packed before the first call
+  bool in_blocks = false;          // else: block by block, each just before it is used
 };
 
 /// The steps of the innermost reduction loops that are written out: whole loops (depthwise: all
@@ -71,9 +75,21 @@ ConvChoice choose(const BlockedConv& c, int64_t terms, const Target& target, Kno
   return choice;
 }
 
+/// Where W is packed in each call: a block stays in the second cache until all images have used it,
+/// where nothing else stands outside of the blocks and they keep the cores busy.
+void choose_packing(const BlockedConv& c, const Schedule& s, Knobs& knobs, ConvChoice& choice) {
+  choice.ahead_of_calls = is_constant(s.program(), c.w_buffer);
+  if (choice.ahead_of_calls || !c.paired.empty() || c.depthwise || choice.terms) return;
+  const ConvTile best = best_conv_tile(c, s.target());
+  const int64_t blocks = ceil_div(extent_of(c.blocks), best.blocks);
+  const bool outside = best_span(c, best, s.target()) >= span_tiles(c, best);
+  choice.in_blocks = knobs.flag("pack_blocks", outside && balance(blocks, s.target().cores) > 0.9);
+}
+
 /// The loops of the anchor after tiling.
 struct ConvLoops {
   std::vector<Loop> outer;  // from the outside in; the last is the tile's
+  Loop blocks;              // of them: over blocks of channels
   std::vector<Loop> unrolled;
   std::optional<Loop> rows;  // over row tiles, the innermost of them
   Loop lane;
@@ -101,11 +117,13 @@ void place_reduction(StageSteps& anchor, const BlockedConv& c, int64_t steps,
   t.unrolled = written;
 }
 
-/// n ob oh ow o | k..   ->   n [oh.o.o] ob.o oh.o.i ow.o | k.. oh.i ow.i ob.i o
+/// n ob oh ow o | k..   ->   n [oh.o.o] ob.o oh.o.i ow.o | k.. oh.i ow.i ob.i o, or ob.o n where
+/// blocks are packed
 ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice) {
   StageSteps anchor = s[c.stage];
   ConvLoops t;
   for (const LoopExtent& l : c.batch) t.outer.push_back({c.stage, l.loop});
+  const size_t batch = t.outer.size();
   SplitLoops blocks;
   t.lane = {c.stage, c.lane.loop};
   if (c.channels.empty()) {
@@ -123,9 +141,11 @@ ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice
     inner.insert(inner.begin(), hi);
     pixels.insert(pixels.begin(), ho);
   }
+  t.blocks = blocks.outer;
   const int64_t all = span_tiles(c, choice.tile);
   if (choice.span >= all) {
-    t.outer.push_back(blocks.outer);
+    t.outer.insert(t.outer.begin() + static_cast<std::ptrdiff_t>(choice.in_blocks ? 0 : batch),
+                   blocks.outer);
     t.outer.insert(t.outer.end(), pixels.begin(), pixels.end());
   } else if (choice.span == 1) {
     t.outer.push_back(pixels[0]);
@@ -146,6 +166,40 @@ ConvLoops tile_loops(Schedule& s, const BlockedConv& c, const ConvChoice& choice
   anchor.reorder(order);
   t.unrolled.insert(t.unrolled.end(), inner.begin(), inner.end());
   return t;
+}
+
+/// Packs all of W. Returns the stage that does so in each call; empty where there is none.
+std::string pack_all(Schedule& s, const BlockedConv& c, const ConvChoice& choice) {
+  if (choice.in_blocks) return "";
+  return s.pack(c.w_buffer, c.w_layout,
+                {choice.ahead_of_calls ? PackWhen::ahead : PackWhen::run_time});
+}
+
+/// The loops that threads share: outside of what they pack.
+std::vector<Loop> loops_to_share(const ConvLoops& t, const ConvChoice& choice) {
+  if (!choice.in_blocks) return t.outer;
+  return {t.outer.begin(), std::find(t.outer.begin(), t.outer.end(), t.blocks) + 1};
+}
+
+/// Packs block by block, or `packed` has all; lanes that lie across the rows of W are transposed.
+void finish_packing(Schedule& s, const BlockedConv& c, const ConvLoops& t, const ConvChoice& choice,
+                    std::string packed, std::vector<std::string>& done) {
+  if (choice.in_blocks)
+    packed = s[c.stage].cache_read(c.w_buffer, t.blocks, {.layout = c.w_layout});
+  if (packed.empty() || choice.terms) return;
+  const std::vector<Loop> loops =
+      choice.in_blocks ? loops_below(s, packed, t.blocks) : s[packed].loops();
+  const LayoutDim& lanes = c.w_layout.back();
+  const auto dim = static_cast<size_t>(lanes.dim);
+  if (dim + 1 < loops.size()) {
+    const std::vector<Loop> outer = transpose_copy(s, packed, loops, dim, lanes.modulo);
+    if (!choice.in_blocks) fuse_and_parallel(s, packed, outer);
+  } else if (choice.in_blocks) {
+    finish_map_in_loop(s, packed, t.blocks);
+  } else {
+    return;
+  }
+  done.push_back(packed);
 }
 
 /// Rows outside of the image: a branch for each row of the kernel instead of three copies of the
@@ -209,14 +263,14 @@ void blocked_template(Schedule& s, Knobs& knobs, bool in_dots) {
   }
   ConvChoice choice = choose(c, group, s.target(), knobs);
   choice.terms = terms;
-
-  const bool ahead = is_constant(s.program(), c.w_buffer);
-  s.pack(c.w_buffer, c.w_layout, {ahead ? PackWhen::ahead : PackWhen::run_time});
+  choose_packing(c, s, knobs, choice);
+  std::string packed = pack_all(s, c, choice);
   const ConvLoops t = tile_loops(s, c, choice);
 
   std::vector<std::string> done = {anchor};
   const size_t in_tile = place_sum(s, anchor, c.output, t.outer.back(), done);
   if (done.size() > 1) write_in_place(s, done[1]);
+  finish_packing(s, c, t, choice, packed, done);
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);
   if (dots)
     s[anchor].tensorize(t.lane, *dots);
@@ -225,7 +279,7 @@ void blocked_template(Schedule& s, Knobs& knobs, bool in_dots) {
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], t.outer.back());
   if (choice.ahead > 0 && !c.reduce.empty())
     s.try_apply(Prefetch{anchor, c.x_buffer, c.reduce[0].loop, choice.ahead});
-  fuse_and_parallel(s, anchor, t.outer);
+  fuse_and_parallel(s, anchor, loops_to_share(t, choice));
   if (choice.tile.rows == 1) branch_on_rows(s, c, t);
   cut_last_block(s, c);
   schedule_rest(s, done);
@@ -241,9 +295,9 @@ void plain_conv_template(Schedule& s, Knobs& knobs) {
   const auto plain = find_plain_conv(s.program(), anchor, s.target());
   TENON_CHECK(plain, "plain_conv_template on a program without a convolution in plain layout");
   const BlockedConv& c = plain->parts;
-  const ConvChoice choice = choose(c, 1, s.target(), knobs);
-  const bool ahead = is_constant(s.program(), c.w_buffer);
-  s.pack(c.w_buffer, c.w_layout, {ahead ? PackWhen::ahead : PackWhen::run_time});
+  ConvChoice choice = choose(c, 1, s.target(), knobs);
+  choose_packing(c, s, knobs, choice);
+  const std::string packed = pack_all(s, c, choice);
   const ConvLoops t = tile_loops(s, c, choice);
   const Loop tile = t.outer.back();
   std::vector<std::string> done = {anchor, s[anchor].cache_write(tile, {Scope::reg}).store};
@@ -252,7 +306,8 @@ void plain_conv_template(Schedule& s, Knobs& knobs) {
   for (const std::string& stage : roles(s.program()).epilogue)
     if (stage != done[1]) s.try_apply(ReverseComputeInline{stage});
   finish_map_across(s, done[1], tile, plain->dimension, c.lane.extent);
-  fuse_and_parallel(s, anchor, t.outer);
+  finish_packing(s, c, t, choice, packed, done);
+  fuse_and_parallel(s, anchor, loops_to_share(t, choice));
   schedule_rest(s, done);
 }
 

@@ -72,7 +72,8 @@ std::vector<NamedTemplate> templates_for(const Program& program, const Target& t
   const auto plain = product && !is_matrix_product(*product)
                          ? find_plain_conv(program, anchor, target)
                          : std::nullopt;
-  const bool channels = plain && prefers_channels(*plain, *product, target);
+  const bool channels = plain && prefers_channels(*plain, *product, target,
+                                                  is_constant(program, plain->parts.w_buffer));
   if (channels) list.push_back({"plain_conv", plain_conv_template});
   if (product) list.push_back({"tile", tile_template});
   if (plain && !channels) list.push_back({"plain_conv", plain_conv_template});

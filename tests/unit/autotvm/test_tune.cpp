@@ -194,7 +194,11 @@ void tune_and_kill(const TuneOptions& options, useconds_t after_us) {
   const size_t before = text_of(options.log).size();
   const pid_t child = ::fork();
   if (child == 0) {
-    tune(task_with_many_points(), options);
+    try {
+      tune(task_with_many_points(), options);
+    } catch (const std::exception& e) {  // the folder is the parent's
+      std::fputs(e.what(), stderr);
+    }
     ::_exit(0);
   }
   for (int waits = 0; waits < 60000 && text_of(options.log).size() == before; ++waits)

@@ -99,6 +99,8 @@ TEST_CASE("a convolution in plain layout has channels to cut into lanes") {
   };
   CHECK(first({"c_in=64", "h=56", "w=56", "c_out=64", "k=3", "pad=1", "stride=2"}) == "plain_conv");
   CHECK(first({"c_in=1", "h=56", "w=56", "c_out=16", "k=3"}) == "tile");  // sums too short
+  CHECK(first({"n=8", "c_in=1", "h=56", "w=56", "c_out=16", "k=3"}) == "tile");
+  CHECK(first({"n=4", "c_in=512", "h=7", "w=7", "c_out=512", "k=3", "pad=1"}) == "plain_conv");
   CHECK(first({"c_in=64", "h=56", "w=56", "c_out=64", "k=1"}) == "matmul");
   CHECK_FALSE(find_plain_conv(
       program_of("conv2d", {"c_in=64", "h=14", "w=16", "c_out=64", "k=3", "groups=2"}), "Y",
