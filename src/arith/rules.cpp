@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/loads.h"
+
 namespace tenon {
 namespace {
 
@@ -212,15 +214,6 @@ std::vector<Rule> make_rules() {
   return rules;
 }
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const Expr& part) {
-    found = found || part.as<Load>();
-    return !found;
-  });
-  return found;
-}
-
 /// A literal, or the broadcast of one.
 const IntImm* literal(const Expr& e) {
   const auto* vector = e.as<Broadcast>();
@@ -377,7 +370,7 @@ Expr apply_rule(const Rule& rule, const Expr& e) {
   Match match;
   if (!match(rule.pattern, e)) return {};
   if (!match.holds(rule.when)) return {};
-  if (rule.eager && reads_memory(e)) return {};
+  if (rule.eager && has_load(e)) return {};
   return fit(match.instantiate(rule.result), e.type());
 }
 

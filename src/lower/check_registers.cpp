@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "ir/loads.h"
 #include "lower/passes.h"
 #include "lower/util.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/loads.h"
 #include "lower/passes.h"
 #include "lower/touched.h"
 #include "lower/util.h"

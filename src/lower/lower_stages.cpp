@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/loads.h"
 #include "lower/passes.h"
 #include "lower/util.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/loads.h"
 #include "lower/passes.h"
 #include "lower/util.h"
 

@@ -2,6 +2,7 @@
 #include <tenon/ir/visit.h>
 #include <tenon/support/error.h>
 
+#include "ir/loads.h"
 #include "lower/passes.h"
 #include "lower/util.h"
 

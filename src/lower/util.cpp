@@ -34,12 +34,6 @@ Simplifier simplifier_for(const Stmt& s) {
   return simplifier;
 }
 
-bool has_load(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const Expr& x) { return !(found |= x.as<Load>() != nullptr); });
-  return found;
-}
-
 Stmt refresh(const Stmt& s) {
   VarMap vars;
   BufferMap buffers;

@@ -15,9 +15,6 @@ void learn_ranges(Simplifier& simplifier, const Stmt& s);
 /// A simplifier that knows the ranges of all loops and integer Lets in `s`.
 Simplifier simplifier_for(const Stmt& s);
 
-/// Whether an expression reads memory.
-bool has_load(const Expr& e);
-
 /// A copy whose loops, Lets and allocated buffers have identities of their own.
 Stmt refresh(const Stmt& s);
 

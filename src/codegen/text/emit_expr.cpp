@@ -2,18 +2,10 @@
 #include <tenon/support/error.h>
 
 #include "codegen/text/emit.h"
+#include "ir/loads.h"
 
 namespace tenon {
 namespace {
-
-bool has_load(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const Expr& part) {
-    found = found || part.as<Load>();
-    return !found;
-  });
-  return found;
-}
 
 bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<FloatImm>() || e.as<VarRef>(); }
 

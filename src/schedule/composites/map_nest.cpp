@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/loads.h"
 #include "schedule/composites/nests.h"
 
 namespace tenon {
@@ -61,15 +62,6 @@ void transpose_blocks(Schedule& s, const std::string& stage, const std::string& 
   s[stage].unroll(row).vectorize(column, {Tail::mask});
 }
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const Expr& part) {
-    found = found || part.as<Load>();
-    return !found;
-  });
-  return found;
-}
-
 /// Whether the stage chooses an element by where it stands along axis n: parts that are joined, a
 /// border round x. Not what it chooses by numbers.
 bool chooses_along(const Stage& stage, size_t n) {
@@ -78,7 +70,7 @@ bool chooses_along(const Stage& stage, size_t n) {
     walk(value, [&](const Expr& e) {
       const Select* choice = e.as<Select>();
       found = found || (choice && uses_var(choice->condition, stage.axes[n].axis.var) &&
-                        !reads_memory(choice->condition));
+                        !has_load(choice->condition));
       return true;
     });
   return found;

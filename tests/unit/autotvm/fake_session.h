@@ -1,14 +1,11 @@
 #pragma once
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "autotvm/session.h"
 #include "row_sums.h"
+#include "scratch.h"
 
 namespace tenon {
 
@@ -72,21 +69,6 @@ inline Task tunable() {
     s.split("k", g);
   });
 }
-
-struct Scratch {
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
-    folder = ::mkdtemp(name.data());
-    options.log = folder + "/log.jsonl";
-    options.quiet = true;
-    options.threads = 1;
-    options.space = SpaceKind::templates;
-    options.seed = 7;
-  }
-  ~Scratch() { std::filesystem::remove_all(folder); }
-  std::string folder;
-  TuneOptions options;
-};
 
 inline std::unique_ptr<FakeRunner> runner_of(std::function<Measurement(const Candidate&)> answer,
                                              int* measured = nullptr) {

@@ -12,6 +12,7 @@
 #include "autotvm/measure/cpu_use.h"
 #include "autotvm/measure/runner_process.h"
 #include "row_sums.h"
+#include "scratch.h"
 
 using namespace tenon;
 namespace fs = std::filesystem;
@@ -25,15 +26,6 @@ std::vector<Measurement> measure(const std::vector<std::string>& names,
   for (const std::string& name : names) candidates.push_back(named_candidate(name));
   return local_runner_with(row_sums(), options, compile_row_sums)->measure(candidates);
 }
-
-struct Scratch {
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "tenon-test-XXXXXX").string();
-    folder = ::mkdtemp(name.data());
-  }
-  ~Scratch() { fs::remove_all(folder); }
-  std::string folder;
-};
 
 /// How many processes have that name; each is sent `signal` (0: none).
 int processes_called(const std::string& name, int signal = 0) {

@@ -10,8 +10,9 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
+
+#include "scratch.h"
 
 using namespace tenon;
 using Catch::Matchers::Contains;
@@ -34,20 +35,6 @@ Task small_task(const std::string& name) {
                      }}};
   return task;
 }
-
-struct Scratch {
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "tenon-test-XXXXXX").string();
-    folder = ::mkdtemp(name.data());
-    options.log = folder + "/log.jsonl";
-    options.quiet = true;
-    options.threads = 1;
-    options.space = SpaceKind::templates;
-  }
-  ~Scratch() { std::filesystem::remove_all(folder); }
-  std::string folder;
-  TuneOptions options;
-};
 
 }  // namespace
 
