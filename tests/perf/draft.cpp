@@ -5,10 +5,15 @@
 //   build/bin/perf_draft measure POINTS.jsonl 200 1 matmul m=256 n=256 k=256    # points, threads
 //   build/bin/perf_draft measure POINTS.jsonl 200 1 --sketches matmul m=256 n=256 k=256
 //   build/bin/perf_draft rank POINTS.jsonl ...                                  # measures nothing
+//   build/bin/perf_draft speed [THREADS] [POINTS]                               # of a dozen
+//   operators
 //
 // For each operator `rank` prints Spearman's rank correlation of drafted cycles to measured time,
 // how many of the 16 best drafts are in the true best 5%, the best of these 16 as a share of the
-// true best, what was called hopeless (and the best of it), and what a point costs.
+// true best, what was called hopeless (and the best of it), and what a point costs. `speed` prints
+// what random points cost to schedule, to draft and to hash, in time of one core (mean, and the
+// dearest template), and how long a batch takes as the search has it forecast (default 10,000
+// points on two threads).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -27,6 +32,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "autotvm/forecast.h"
 #include "autotvm/model/draft.h"
 #include "sketched_task.h"
 
@@ -275,11 +281,105 @@ void rank(const std::vector<std::string>& files, bool verbose) {
   }
 }
 
+// -- speed
+
+/// Time of one core that points of one template take, microseconds in all.
+struct Cost {
+  double apply_us = 0, draft_us = 0, hash_us = 0;
+  size_t points = 0, refused = 0;
+  double each(double us) const { return us / static_cast<double>(std::max<size_t>(1, points)); }
+  double all_us() const { return each(apply_us + draft_us + hash_us); }
+};
+
+/// Random points of all templates in turns.
+std::vector<SpacePoint> draw(const TaskSpace& space, size_t count) {
+  Rng rng(kSeed);
+  std::vector<SpacePoint> out;
+  for (size_t n = 0; n < count; ++n) {
+    const size_t t = n % space.spaces().size();
+    out.push_back({t, space.spaces()[t].random_point(rng)});
+  }
+  return out;
+}
+
+Cost cost_of(const TaskSpace& space, const Task& task, int threads,
+             const std::vector<SpacePoint>& points, size_t template_index) {
+  Cost out;
+  for (const SpacePoint& at : points) {
+    if (at.template_index != template_index) continue;
+    const double a = thread_us();
+    const Result<Candidate> made = space.candidate(at);
+    const double b = thread_us();
+    ++out.points;
+    out.apply_us += b - a;
+    if (!made) {
+      ++out.refused;
+      continue;
+    }
+    const Draft d = draft(made.value().program, task.target, threads);
+    const double c = thread_us();
+    const std::string hash = program_hash(made.value().program);
+    out.draft_us += c - b;
+    out.hash_us += thread_us() - c;
+    TENON_CHECK(d.cycles > 0 && !hash.empty(), "a point without a draft");
+  }
+  return out;
+}
+
+void speed_of(const std::vector<std::string>& words, int threads, size_t batch) {
+  constexpr size_t kPoints = 600;
+  const Task task = operator_task(words, [&] {
+    Target target = Target::host();
+    target.cores = threads;
+    return target;
+  }());
+  const TaskSpace space(task, SpaceKind::both);
+  const std::vector<SpacePoint> points = draw(space, kPoints);
+  Cost all;
+  std::pair<double, std::string> dearest;
+  for (size_t t = 0; t < space.spaces().size(); ++t) {
+    const Cost c = cost_of(space, task, threads, points, t);
+    all.apply_us += c.apply_us;
+    all.draft_us += c.draft_us;
+    all.hash_us += c.hash_us;
+    all.points += c.points;
+    all.refused += c.refused;
+    dearest = std::max(dearest, std::pair(c.all_us(), space.template_name(t)));
+  }
+  const std::vector<SpacePoint> many = draw(space, batch);
+  DraftForecaster forecast(space, task, threads);
+  const double start = now_us();
+  forecast(many);
+  fmt::print("{:44} {:7.1f} {:7.1f} {:7.1f} {:7.1f} {:7} {:8.2f}   {:.1f} {}\n", join(words, " "),
+             all.each(all.apply_us), all.each(all.draft_us), all.each(all.hash_us), all.all_us(),
+             all.refused, (now_us() - start) * 1e-6, dearest.first, dearest.second);
+}
+
+void speed(int threads, size_t batch) {
+  fmt::print("{:44} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8}   {}\n", "operator, us a point", "apply",
+             "draft", "hash", "all", "refused", "batch_s", "dearest template");
+  const std::vector<std::string> operators = {
+      "matmul m=1024 n=1024 k=1024",
+      "matmul m=1000 n=999 k=777",
+      "batch_matmul batch=12 m=128 n=128 k=64",
+      "gemm m=128 n=3072 k=768",
+      "conv2d c_in=64 h=56 w=56 c_out=64 k=3 pad=1",
+      "conv2d c_in=256 h=14 w=14 c_out=256 k=1",
+      "conv2d_blocked c_in=64 h=28 w=28 c_out=64 k=3 pad=1",
+      "conv2d c_in=144 h=28 w=28 c_out=144 k=3 pad=1 groups=144",
+      "softmax rows=1024 columns=1024",
+      "layer_norm rows=1024 columns=768",
+      "reduce shape=1024x1024 axis=1",
+      "elementwise op=relu n=1048576"};
+  for (const std::string& words : operators) speed_of(split_text(words, ' '), threads, batch);
+}
+
 int usage() {
   fmt::print(stderr,
              "perf_draft measure FILE POINTS THREADS [--lock FILE] [--sketches | --templates] "
              "OPERATOR ARGUMENTS...\n"
-             "perf_draft rank [--points] FILE...\n");
+             "perf_draft rank [--points] FILE...\n"
+             "perf_draft speed [THREADS] [POINTS]\n");
   return 2;
 }
 
@@ -288,6 +388,11 @@ int usage() {
 int main(int argc, char** argv) {
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
+    if (!words.empty() && words[0] == "speed") {
+      speed(words.size() > 1 ? std::stoi(words[1]) : 2,
+            words.size() > 2 ? std::stoul(words[2]) : 10'000);
+      return 0;
+    }
     if (words.size() < 2) return usage();
     const bool verbose = words[1] == "--points";
     if (words[0] == "rank") {
