@@ -29,17 +29,19 @@ DraftForecaster::DraftForecaster(const TaskSpace& space, const Task& task, int t
 std::vector<Forecast> DraftForecaster::operator()(const std::vector<SpacePoint>& points) {
   std::vector<Forecast> out(points.size());
   on_cores(target_.cores, points.size(), [&](size_t n) {
-    const Result<Candidate> candidate = space_->candidate(points[n]);
+    Result<Candidate> candidate = space_->candidate(points[n]);
     if (!candidate) {
       out[n].hopeless = refusal_class(candidate.error());
       return;
     }
     const Draft d = draft(candidate.value().program, target_, threads_, sizes_);
     out[n].us = d.cycles;
-    if (d.hopeless)
+    if (d.hopeless) {
       out[n].hopeless = *d.hopeless;
-    else
-      out[n].program = program_hash(candidate.value().program);
+      return;
+    }
+    out[n].program = program_hash(candidate.value().program);
+    space_->keep(points[n], d.cycles, std::move(candidate).value());
   });
   for (const Forecast& f : out)
     if (!f.hopeless.empty()) ++(*dropped_)[f.hopeless];

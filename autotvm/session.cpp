@@ -20,6 +20,7 @@ constexpr int kMaxDuplicates = 2000;     // proposals that repeat a known trace,
 constexpr int kMaxComparisons = 2;       // rounds at the end, should other contenders turn up
 constexpr size_t kContenders = 3;        // that are timed beside the default in such a round
 constexpr double kNearBest = 1.03;       // who else may be the best
+constexpr double kInterpreterShare = 8;  // of the time, that what is right is checked in
 constexpr double kNoiseShare = 0.005;    // a gain of less is none
 constexpr const char* kCompared = "timed again beside the default schedule";
 
@@ -46,6 +47,7 @@ RunnerOptions runner_options(const TuneOptions& options) {
   out.timeout_s = options.trial_timeout_s;
   out.stop = options.stop;
   out.cold = options.cold;
+  if (options.time_s > 0) out.interpreter_s = options.time_s / kInterpreterShare;
   if (!options.quiet)
     out.on_long_step = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
   return out;

@@ -4,15 +4,20 @@
 #include <tenon/schedule/roles.h>
 
 namespace tenon {
+namespace {
+
+constexpr size_t kKept = 256;  // candidates: some 10 KB each
+
+}  // namespace
 
 TaskSpace::TaskSpace(const Task& task, SpaceKind kind)
-    : program_(task.program), target_(task.target) {
+    : program_(task.program), target_(std::make_shared<const Target>(task.target)) {
   if (kind != SpaceKind::sketches) templates_ = task.templates;
   if (templates_.empty()) templates_.push_back({"generic", generic_template});
   if (kind != SpaceKind::templates)
-    for (NamedTemplate& sketch : sketches_for(program_, target_))
+    for (NamedTemplate& sketch : sketches_for(program_, *target_))
       templates_.push_back(std::move(sketch));
-  for (const NamedTemplate& t : templates_) spaces_.push_back(survey(t.fn, program_, target_));
+  for (const NamedTemplate& t : templates_) spaces_.push_back(survey(t.fn, program_, *target_));
 }
 
 std::optional<SpacePoint> TaskSpace::find(const Record& record) const {
@@ -27,9 +32,10 @@ std::optional<SpacePoint> TaskSpace::find(const Record& record) const {
   return std::nullopt;
 }
 
-Result<Candidate> TaskSpace::candidate(const SpacePoint& at) const {
+Result<Candidate> TaskSpace::scheduled(const SpacePoint& at,
+                                       const std::shared_ptr<StepCache>& cache) const {
   try {
-    Schedule schedule(program_, target_);
+    Schedule schedule(cache);
     Knobs knobs(at.point);
     templates_[at.template_index].fn(schedule, knobs);
     return Candidate{templates_[at.template_index].name, at.point, schedule.trace(),
@@ -37,6 +43,39 @@ Result<Candidate> TaskSpace::candidate(const SpacePoint& at) const {
   } catch (const UserError& e) {
     return Failure{e.what()};
   }
+}
+
+std::shared_ptr<StepCache> TaskSpace::take_cache() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (idle_.empty()) return std::make_shared<StepCache>(program_, target_);
+  std::shared_ptr<StepCache> out = std::move(idle_.back());
+  idle_.pop_back();
+  return out;
+}
+
+Result<Candidate> TaskSpace::candidate(const SpacePoint& at) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto kept = kept_.find(at);
+    if (kept != kept_.end()) return kept->second;
+  }
+  const std::shared_ptr<StepCache> cache = take_cache();
+  Result<Candidate> out = scheduled(at, cache);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(cache);
+  return out;
+}
+
+void TaskSpace::keep(const SpacePoint& at, double forecast_us, Candidate candidate) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool full = kept_.size() == kKept;
+  if (full && std::prev(kept_by_forecast_.end())->first <= forecast_us) return;
+  if (!kept_.try_emplace(at, std::move(candidate)).second) return;
+  kept_by_forecast_.emplace(forecast_us, at);
+  if (!full) return;
+  const auto last = std::prev(kept_by_forecast_.end());
+  kept_.erase(last->second);
+  kept_by_forecast_.erase(last);
 }
 
 }  // namespace tenon

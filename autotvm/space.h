@@ -4,6 +4,8 @@
 #include <tenon/autotvm/tune.h>
 #include <tenon/support/result.h>
 
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,14 +26,25 @@ class TaskSpace {
   /// Where a record's point lies in this space; nothing when its template or a knob is gone.
   std::optional<SpacePoint> find(const Record& record) const;
 
-  /// Runs the template; the failure is the refusal of a step, in words.
+  /// Runs the template; the failure is the refusal of a step, in words. For any number of threads.
   Result<Candidate> candidate(const SpacePoint& at) const;
+  /// Keeps what candidate() made of a point where the forecast is among the lowest so far: it is
+  /// likely to be asked for again. For any number of threads.
+  void keep(const SpacePoint& at, double forecast_us, Candidate candidate) const;
 
  private:
+  Result<Candidate> scheduled(const SpacePoint& at, const std::shared_ptr<StepCache>& cache) const;
+  /// A cache that no other thread has now.
+  std::shared_ptr<StepCache> take_cache() const;
+
   Program program_;
-  Target target_;
+  std::shared_ptr<const Target> target_;
   std::vector<NamedTemplate> templates_;
   std::vector<KnobSpace> spaces_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<StepCache>> idle_;  // the one last used is last
+  mutable std::map<SpacePoint, Candidate> kept_;
+  mutable std::multimap<double, SpacePoint> kept_by_forecast_;
 };
 
 }  // namespace tenon

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kQuickPoints = 5e7;  // statements that plain loops run in a tenth of a second
 constexpr size_t kMostElements = 512;
+constexpr double kLeastStatements = 2e4;  // that the interpreter runs of a small task in any case
 
 /// The arguments as they lie in the shared memory.
 std::vector<Array> arguments_in(const RunnerSetup& setup, const SharedMemory& memory) {
@@ -124,13 +125,15 @@ bool check_points(const Task& task, const Reference& reference, const RunnerSetu
     buffers.push_back({arguments[k].raw()});
     outputs += setup.parameters[k].is_output ? 1 : 0;
   }
+  const bool small = points_of(sample_program(task)) <= options.oracle_limit;
   bool complete = true;
   for (size_t k = 0; k < arguments.size(); ++k) {
     const Parameter& p = setup.parameters[k];
     if (!p.is_output || arguments[k].size() == 0) continue;
     PointOptions points;
     points.dims = task.sample_sizes;
-    points.max_steps = static_cast<int64_t>(options.oracle_limit / outputs);
+    const double most = std::max(options.whole_limit, kLeastStatements);
+    points.max_steps = static_cast<int64_t>((small ? most : options.oracle_limit) / outputs);
     PointOracle oracle(task.program, buffers, points);
     const double rms = output_rms(arguments[k]);
     int64_t looked_at = 0;
@@ -169,7 +172,7 @@ bool compute_expected(const Task& task, const RunnerSetup& setup, const SharedMe
   const Reference reference = plain ? unscheduled(task) : generic(task);
   if (!run(task, reference, setup, compilers, options)) return false;
   const std::vector<Array> arguments = arguments_in(setup, memory);
-  if (points <= options.oracle_limit) {
+  if (points <= std::min(options.whole_limit, options.oracle_limit)) {
     check_all(task, reference, setup, arguments);
   } else if (!check_points(task, reference, setup, arguments, options) && !plain) {
     return run(task, unscheduled(task), setup, compilers, options);

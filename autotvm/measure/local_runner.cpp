@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "autotvm/measure/expected.h"
+#include "autotvm/measure/long_step.h"
 #include "autotvm/measure/race.h"
 
 namespace tenon {
 namespace {
+
+constexpr double kStatementsPerS = 1e6;  // that the interpreter runs
 
 class LocalRunner : public Runner {
  public:
@@ -91,11 +94,10 @@ class LocalRunner : public Runner {
     expected.oracle_limit = static_cast<double>(options_.oracle_limit);
     expected.seed = options_.seed;
     expected.stop = options_.stop;
-    constexpr double kLongPoints = 1e9;
-    if (options_.on_long_step && points_of(sample_program(task_)) > kLongPoints) {
-      options_.on_long_step(fmt::format("{}: computing once what is right, {:.3g} statements",
-                                        task_.name, points_of(sample_program(task_))));
-    }
+    expected.whole_limit = options_.interpreter_s * kStatementsPerS;
+    const LongStep said(options_.on_long_step,
+                        fmt::format("{}: computing once what is right, {:.3g} statements",
+                                    task_.name, points_of(sample_program(task_))));
     clock_.run("inputs", [&] { write_inputs(task_, setup_, options_.seed, arguments_); });
     ready_ = clock_.run("expected", [&] {
       return compute_expected(task_, setup_, arguments_, compilers_, expected);

@@ -16,18 +16,18 @@ namespace {
 /// fixed order (statements of their own, never several arguments of one call).
 class Names {
  public:
-  std::string of(const Var& v) {
+  const std::string& of(const Var& v) {
     auto found = vars_.find(v.get());
     return found != vars_.end() ? found->second : bind(v);
   }
-  std::string bind(const Var& v) { return vars_[v.get()] = fresh(v.name(), used_vars_); }
+  const std::string& bind(const Var& v) { return vars_[v.get()] = fresh(v.name(), used_vars_); }
   void unbind(const Var& v) {
     auto found = vars_.find(v.get());
     if (found == vars_.end()) return;  // bound twice on one path: the verifier prints that too
     used_vars_.erase(std::find(used_vars_.begin(), used_vars_.end(), found->second));
     vars_.erase(found);
   }
-  std::string of(const Buffer& b) {
+  const std::string& of(const Buffer& b) {
     auto found = buffers_.find(b.get());
     if (found != buffers_.end()) return found->second;
     return buffers_[b.get()] = fresh(b->name, used_buffers_);
@@ -106,7 +106,7 @@ constexpr int kUnaryLevel = 11, kAtomLevel = 12;
 std::string int_text(int64_t value, DType t) {
   if (is_bool(t)) return value != 0 ? "true" : "false";
   std::string digits =
-      t == u64 ? fmt::format("{}", static_cast<uint64_t>(value)) : fmt::format("{}", value);
+      t == u64 ? std::to_string(static_cast<uint64_t>(value)) : std::to_string(value);
   return t == i64 ? digits : fmt::format("{}:{}", digits, name(t));
 }
 
@@ -126,33 +126,66 @@ class ExprPrinter {
   ExprPrinter(Names& names, bool hide_extents) : names_(names), hide_extents_(hide_extents) {}
 
   std::string text(const Expr& e, bool tight = false, int level = 0) {
-    if (!e.defined()) return "undefined";
-    return std::visit([&](const auto& node) { return show(node, e.type(), tight, level); },
-                      e.node().v);
+    std::string out;
+    put(out, e, tight, level);
+    return out;
   }
   std::string list(const std::vector<Expr>& parts, bool tight = false) {
-    std::vector<std::string> texts;
-    for (const Expr& e : parts) texts.push_back(text(e, tight));
-    return join(texts);
+    std::string out;
+    put(out, parts, tight);
+    return out;
   }
   std::string element(const Buffer& b, const std::vector<Expr>& indices, const Expr& mask) {
-    std::string buffer = names_.of(b), at = list(indices, true);
-    std::string guard = mask.defined() ? "; " + text(mask, true) : "";
-    return fmt::format("{}[{}{}]", buffer, at, guard);
+    std::string out;
+    put_element(out, b, indices, mask);
+    return out;
   }
   std::string extent(const Expr& e) { return hide_extents_ ? "?" : text(e, true); }
 
  private:
+  // Most of a program's text is names, numbers, operators and elements: they go straight to `out`.
+  void put(std::string& out, const Expr& e, bool tight, int level) {
+    if (!e.defined()) {
+      out += "undefined";
+    } else if (const VarRef* ref = e.as<VarRef>()) {
+      out += names_.of(ref->var);
+    } else if (const Binary* b = e.as<Binary>(); b && !operator_of(b->op).symbol.empty()) {
+      put_binary(out, *b, tight, level);
+    } else if (const Load* l = e.as<Load>()) {
+      put_element(out, l->buffer, l->indices, l->mask);
+    } else {
+      out += std::visit([&](const auto& node) { return show(node, e.type(), tight, level); },
+                        e.node().v);
+    }
+  }
+  void put(std::string& out, const std::vector<Expr>& parts, bool tight) {
+    for (size_t n = 0; n < parts.size(); ++n) {
+      if (n > 0) out += ", ";
+      put(out, parts[n], tight, 0);
+    }
+  }
+  void put_binary(std::string& out, const Binary& b, bool tight, int level) {
+    const Operator op = operator_of(b.op);
+    const std::string_view gap = tight ? "" : " ";
+    if (op.level < level) out += '(';
+    put(out, b.a, tight, op.level);
+    out.append(gap).append(op.symbol).append(gap);
+    put(out, b.b, tight, op.level + 1);
+    if (op.level < level) out += ')';
+  }
+  void put_element(std::string& out, const Buffer& b, const std::vector<Expr>& indices,
+                   const Expr& mask) {
+    out.append(names_.of(b)) += '[';
+    put(out, indices, true);
+    if (mask.defined()) put(out += "; ", mask, true, 0);
+    out += ']';
+  }
+
   std::string show(const IntImm& n, Type t, bool, int) { return int_text(n.value, t.dtype); }
   std::string show(const FloatImm& n, Type t, bool, int) { return float_text(n.value, t.dtype); }
   std::string show(const VarRef& n, Type, bool, int) { return names_.of(n.var); }
-  std::string show(const Binary& n, Type, bool tight, int level) {
-    Operator op = operator_of(n.op);
-    if (op.symbol.empty()) return fmt::format("{}({})", name(n.op), list({n.a, n.b}, tight));
-    std::string_view gap = tight ? "" : " ";
-    std::string left = text(n.a, tight, op.level), right = text(n.b, tight, op.level + 1);
-    std::string body = fmt::format("{}{}{}{}{}", left, gap, op.symbol, gap, right);
-    return op.level < level ? "(" + body + ")" : body;
+  std::string show(const Binary& n, Type, bool tight, int) {  // an operator without a sign
+    return fmt::format("{}({})", name(n.op), list({n.a, n.b}, tight));
   }
   std::string show(const Unary& n, Type, bool tight, int level) {
     std::string_view sign;
@@ -220,18 +253,6 @@ class ExprPrinter {
   Names& names_;
   bool hide_extents_;
 };
-
-int count_stages(const Stmt& s) {
-  int stages = 0;
-  walk(
-      s,
-      [&](const Stmt& part) {
-        stages += part.as<Stage>() ? 1 : 0;
-        return true;
-      },
-      [](const Expr&) { return false; });
-  return stages;
-}
 
 /// The sign of an update: "+=", "max=", or "name=" for a combiner that is not built in.
 std::string update_sign(const Combiner& c) {
@@ -305,10 +326,10 @@ class Printer {
   void block(const Stmt& s, int depth, bool headed, bool last) {
     if (!s.defined()) return line(depth, "nothing");
     bool starts_stage = s.as<For>() || s.as<If>() || s.as<Stage>();
-    if (!headed && starts_stage && count_stages(s) == 1) {
-      heading(*stage_paths(s).front().stage, depth);
-      headed = true;
-      ++depth;
+    if (!headed && starts_stage) {
+      const std::vector<StagePath> below = stage_paths(s);
+      headed = below.size() == 1;
+      if (headed) heading(*below.front().stage, depth++);
     }
     std::visit([&](const auto& node) { show(node, depth, headed, last); }, s.node().v);
   }

@@ -421,26 +421,28 @@ bool uses_var(const Stmt& s, const Var& v) {
 namespace {
 
 // The statements alone: stages are leaves.
+// Only what can hold a stage is looked into: no expression.
 struct StageFinder {
   std::vector<StagePath> found;
   std::vector<const For*> loops;
 
-  void operator()(const Expr&) {}
-  void operator()(const std::vector<Expr>&) {}
-  void operator()(const std::vector<Stmt>& all) {
-    for (const Stmt& part : all) (*this)(part);
-  }
   void operator()(const Stmt& s) {
     if (!s.defined()) return;
     if (const Stage* stage = s.as<Stage>()) {
       found.push_back({loops, stage});
-      return;
+    } else if (const For* loop = s.as<For>()) {
+      loops.push_back(loop);
+      (*this)(loop->body);
+      loops.pop_back();
+    } else {
+      std::visit([this](const auto& n) { each_part(n, *this); }, s.node().v);
     }
-    const For* loop = s.as<For>();
-    if (loop) loops.push_back(loop);
-    std::visit([this](const auto& n) { each_part(n, *this); }, s.node().v);
-    if (loop) loops.pop_back();
   }
+  void operator()(const std::vector<Stmt>& all) {
+    for (const Stmt& part : all) (*this)(part);
+  }
+  void operator()(const Expr&) {}
+  void operator()(const std::vector<Expr>&) {}
 };
 
 }  // namespace
@@ -448,6 +450,7 @@ struct StageFinder {
 std::vector<StagePath> stage_paths(const Stmt& s) {
   StageFinder finder;
   finder.found.reserve(8);
+  finder.loops.reserve(16);
   finder(s);
   return std::move(finder.found);
 }

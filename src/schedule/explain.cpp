@@ -157,13 +157,13 @@ std::string Schedule::diff(size_t from, size_t to) const {
   if (std::max(from, to) > trace_.size())
     throw ScheduleError(fmt::format("schedule error in {}: there is no step {}; the trace has {}\n",
                                     program_.name, std::max(from, to), trace_.size()));
-  Program program = first_;
+  Program program = first_->program;
   std::vector<std::string> before, after;
   for (size_t n = 0;; ++n) {
     if (n == from) before = split_text(tenon::print(program), '\n');
     if (n == to) after = split_text(tenon::print(program), '\n');
     if (n >= std::max(from, to)) break;
-    program = tenon::apply(program, target_, trace_[n]);
+    program = tenon::apply(program, *target_, trace_[n]);
   }
   while (!before.empty() && before.back().empty()) before.pop_back();
   while (!after.empty() && after.back().empty()) after.pop_back();

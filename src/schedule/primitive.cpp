@@ -1,5 +1,5 @@
 #include <tenon/ir/ops.h>
-#include <tenon/schedule/primitive.h>
+#include <tenon/schedule/step_cache.h>
 #include <tenon/support/error.h>
 #include <tenon/support/hash.h>
 #include <tenon/support/text.h>
@@ -64,6 +64,22 @@ std::string markdown_of() {
   return out + "| field | type | meaning |\n|---|---|---|\n" + fields;
 }
 
+uint64_t hash_of(int64_t value) { return static_cast<uint64_t>(value); }
+uint64_t hash_of(const std::string& value) { return hash_text(value); }
+uint64_t hash_of(const IntrinsicRef& value) { return hash_text(short_text(value)); }
+uint64_t hash_of(const LayoutDim& value) {
+  return hash_combine(hash_combine(hash_of(value.dim), hash_of(value.divide)),
+                      hash_of(value.modulo));
+}
+template <class T>
+requires std::is_enum_v<T> uint64_t hash_of(T value) { return static_cast<uint64_t>(value); }
+template <class T>
+uint64_t hash_of(const std::vector<T>& value) {
+  uint64_t out = value.size();
+  for (const T& part : value) out = hash_combine(out, hash_of(part));
+  return out;
+}
+
 /// f(P{}) for each alternative of the variant.
 template <class F, size_t... N>
 void for_each_primitive(F&& f, std::index_sequence<N...>) {
@@ -86,21 +102,26 @@ std::optional<Refusal> check(const Program& program, const Target& target,
   }
 }
 
-Program apply(const Program& program, const Target& target, const Primitive& primitive) {
-  Program out = std::visit([&](const auto& p) { return p.apply(program, target); }, primitive);
-  const std::vector<StagePath> all = stage_paths(out.body);
-  check_double_buffers(all);
-  check_copies(all);
+ScheduleState next_state(const ScheduleState& before, const Target& target, const Primitive& step) {
+  ScheduleState out;
+  out.program = std::visit([&](const auto& p) { return p.apply(before.program, target); }, step);
+  out.paths = stage_paths(out.program.body);
+  check_double_buffers(out.paths);
+  check_copies(out.paths);
   try {
-    check_tensorized(out, all, target);
+    check_tensorized(out.program, out.paths, target);
   } catch (const Refusal& broken) {
-    if (std::holds_alternative<Tensorize>(primitive)) throw;
+    if (std::holds_alternative<Tensorize>(step)) throw;
     refuse(Rule::tensorize_kept,
            "the step would change a tensorized nest; afterwards " + broken.rule,
            "tensorize after this step");
   }
-  if (target.is_gpu()) check_kernels(out, target);
+  if (target.is_gpu()) check_kernels(out.program, target);
   return out;
+}
+
+Program apply(const Program& program, const Target& target, const Primitive& primitive) {
+  return next_state({program, {}, 0}, target, primitive).program;
 }
 
 std::string_view primitive_name(const Primitive& primitive) {
@@ -121,7 +142,16 @@ std::string to_cpp(const Trace& trace) {
   return out;
 }
 
-uint64_t hash(const Primitive& primitive) { return hash_text(to_json(primitive)); }
+uint64_t hash(const Primitive& primitive) {
+  return std::visit(
+      [&](const auto& p) {
+        uint64_t out = hash_text(p.kName);
+        for_each_field<std::decay_t<decltype(p)>>(
+            [&](const auto& f) { out = hash_combine(out, hash_of(p.*f.member)); });
+        return out;
+      },
+      primitive);
+}
 
 std::vector<std::string> primitive_names() {
   std::vector<std::string> out;

@@ -26,6 +26,38 @@ std::vector<std::pair<std::string, std::string>> consumed(const Primitive& primi
   return {};
 }
 
+/// Adds what the step uses up, by "stage:loop" or stage, and what becomes of it.
+void note_used_up(const Primitive& primitive, const Program& before, size_t number,
+                  std::map<std::string, std::string>& used_up) {
+  const std::string step = fmt::format(" by step {}", number);
+  if (const ComputeInline* p = std::get_if<ComputeInline>(&primitive))
+    used_up[p->stage] = "was inlined into its readers" + step;
+  if (const ReverseComputeInline* p = std::get_if<ReverseComputeInline>(&primitive))
+    used_up[p->stage] = "was inlined into what it reads" + step;
+  if (const RFactor* p = std::get_if<RFactor>(&primitive)) {
+    const StagePath path = find_stage(before, p->stage);
+    for (const For* l : path.loops)
+      if (binds_reduce(*path.stage, l->var) && l->var.name() != p->loop)
+        used_up[p->stage + ":" + l->var.name()] =
+            fmt::format("went to \"{}\"{}", fresh_name(before, p->stage + ".rf"), step);
+  }
+  const auto loops = consumed(primitive);
+  if (loops.empty()) return;
+  const std::string stage = std::visit(
+      [](const auto& p) -> std::string {
+        if constexpr (requires { p.stage; }) return p.stage;
+        return {};
+      },
+      primitive);
+  const StagePath path = find_stage(before, stage);
+  for (const auto& [loop, fate] : loops) {
+    const For* gone = path.loops[find_loop(path, loop)];
+    for (const StagePath& other : stage_paths(before.body))
+      if (std::find(other.loops.begin(), other.loops.end(), gone) != other.loops.end())
+        used_up[other.stage->name + ":" + loop] = fate + step;
+  }
+}
+
 std::string indented(const std::string& text, std::string_view margin) {
   std::string out;
   for (const std::string& line : split_text(text, '\n'))
@@ -63,33 +95,44 @@ LoopRef::LoopRef(std::string_view text) : name(text) {
 }
 
 Schedule::Schedule(Program program, Target target)
-    : program_(std::move(program)), first_(program_), target_(std::move(target)) {
-  const std::vector<std::string> all = stages();
-  if (all.size() == 1) only_stage_ = all[0];
+    : program_(std::move(program)), target_(std::make_shared<const Target>(std::move(target))) {
+  first_ = state_ =
+      std::make_shared<const ScheduleState>(ScheduleState{program_, stage_paths(program_.body), 0});
+  if (paths().size() == 1) only_stage_ = paths()[0].stage->name;
+}
+
+Schedule::Schedule(std::shared_ptr<StepCache> steps)
+    : program_(steps->first()->program),
+      first_(steps->first()),
+      state_(first_),
+      target_(steps->target()),
+      steps_(std::move(steps)) {
+  if (paths().size() == 1) only_stage_ = paths()[0].stage->name;
 }
 
 std::string Schedule::print() const { return tenon::print(program_); }
 
 std::vector<std::string> Schedule::stages() const {
   std::vector<std::string> out;
-  for (const StagePath& path : stage_paths(program_.body)) out.push_back(path.stage->name);
+  for (const StagePath& path : paths()) out.push_back(path.stage->name);
   return out;
 }
 
 bool Schedule::has_stage(std::string_view name) const {
-  const std::vector<std::string> all = stages();
-  return std::find(all.begin(), all.end(), name) != all.end();
+  return std::any_of(paths().begin(), paths().end(),
+                     [&](const StagePath& path) { return path.stage->name == name; });
 }
 
 StageSteps Schedule::operator[](const StageRef& stage) {
+  if (has_stage(stage.name)) return {*this, stage.name};
   const std::vector<std::string> all = stages();
-  if (std::find(all.begin(), all.end(), stage.name) != all.end()) return {*this, stage.name};
-  const auto fate = used_up_.find(stage.name);
-  throw ScheduleError(fmt::format(
-      "schedule error in {}: there is no stage \"{}\"; the stages are {}\n{}", program_.name,
-      stage.name, quoted_list(all),
-      fate != used_up_.end() ? fmt::format("  stage \"{}\" {}\n", stage.name, fate->second)
-                             : indented(did_you_mean(stage.name, all), "  try: ")));
+  const std::map<std::string, std::string> fates = used_up();
+  const auto fate = fates.find(stage.name);
+  throw ScheduleError(
+      fmt::format("schedule error in {}: there is no stage \"{}\"; the stages are {}\n{}",
+                  program_.name, stage.name, quoted_list(all),
+                  fate != fates.end() ? fmt::format("  stage \"{}\" {}\n", stage.name, fate->second)
+                                      : indented(did_you_mean(stage.name, all), "  try: ")));
 }
 
 std::string Schedule::spoken_stage() {
@@ -102,9 +145,10 @@ std::string Schedule::spoken_stage() {
 
 std::optional<Refusal> Schedule::try_apply(const Primitive& primitive) {
   try {
-    Program after = tenon::apply(program_, target_, primitive);
-    remember(primitive, program_);
-    program_ = std::move(after);
+    state_ = steps_
+                 ? steps_->step(state_, primitive)
+                 : std::make_shared<const ScheduleState>(next_state(*state_, *target_, primitive));
+    program_ = state_->program;
     trace_.push_back(primitive);
     if (log_level() >= 2) log_line(2, "schedule", to_cpp(primitive));
     return std::nullopt;
@@ -122,8 +166,9 @@ std::string Schedule::message(const Primitive& primitive, const Refusal& refusal
   std::string out = fmt::format("schedule error in {}, step {}: {}\n", program_.name,
                                 trace_.size() + 1, to_text(primitive));
   out += indented(refusal.rule, "  ");
-  const auto fate = used_up_.find(refusal.missing);
-  if (fate != used_up_.end()) {
+  const std::map<std::string, std::string> fates = used_up();
+  const auto fate = fates.find(refusal.missing);
+  if (fate != fates.end()) {
     const size_t colon = refusal.missing.find(':');
     out += colon == std::string::npos
                ? fmt::format("  stage \"{}\" {}\n", refusal.missing, fate->second)
@@ -133,39 +178,20 @@ std::string Schedule::message(const Primitive& primitive, const Refusal& refusal
   const auto rule = std::find_if(rules().begin(), rules().end(),
                                  [&](const RuleInfo& r) { return r.id == refusal.id; });
   if (rule != rules().end() && rule->kind != RuleKind::usage)
-    out += alternatives_text(alternatives(program_, target_, primitive));
+    out += alternatives_text(alternatives(program_, *target_, primitive));
   const std::string tree = tenon::print(program_, {.mark_loop = refusal.loop});
   return out + indented(excerpt(tree), refusal.loop.empty() ? "  " : " ");
 }
 
-void Schedule::remember(const Primitive& primitive, const Program& before) {
-  const std::string step = fmt::format(" by step {}", trace_.size() + 1);
-  if (const ComputeInline* p = std::get_if<ComputeInline>(&primitive))
-    used_up_[p->stage] = "was inlined into its readers" + step;
-  if (const ReverseComputeInline* p = std::get_if<ReverseComputeInline>(&primitive))
-    used_up_[p->stage] = "was inlined into what it reads" + step;
-  if (const RFactor* p = std::get_if<RFactor>(&primitive)) {
-    const StagePath path = find_stage(before, p->stage);
-    for (const For* l : path.loops)
-      if (binds_reduce(*path.stage, l->var) && l->var.name() != p->loop)
-        used_up_[p->stage + ":" + l->var.name()] =
-            fmt::format("went to \"{}\"{}", fresh_name(before, p->stage + ".rf"), step);
+/// "stage:loop" -> what became of it, of the loops and stages that the steps used up.
+std::map<std::string, std::string> Schedule::used_up() const {
+  std::map<std::string, std::string> out;
+  Program before = first_->program;
+  for (size_t n = 0; n < trace_.size(); ++n) {
+    note_used_up(trace_[n], before, n + 1, out);
+    before = tenon::apply(before, *target_, trace_[n]);
   }
-  const auto loops = consumed(primitive);
-  if (loops.empty()) return;
-  const std::string stage = std::visit(
-      [](const auto& p) -> std::string {
-        if constexpr (requires { p.stage; }) return p.stage;
-        return {};
-      },
-      primitive);
-  const StagePath path = find_stage(before, stage);
-  for (const auto& [loop, fate] : loops) {
-    const For* gone = path.loops[find_loop(path, loop)];
-    for (const StagePath& other : stage_paths(before.body))
-      if (std::find(other.loops.begin(), other.loops.end(), gone) != other.loops.end())
-        used_up_[other.stage->name + ":" + loop] = fate + step;
-  }
+  return out;
 }
 
 Schedule replay(Program program, Target target, const Trace& trace) {

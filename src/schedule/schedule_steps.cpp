@@ -159,7 +159,7 @@ template <class Self>
 CacheWriteStages ScheduleSteps<Self>::cache_write(const LoopRef& at,
                                                   const CacheWriteOptions& options) {
   const Loop l = resolve(at);
-  const Program before = self().schedule().program();
+  const Program& before = self().schedule().program();
   CacheWriteStages made{fresh_name(before, l.stage + ".load"),
                         fresh_name(before, l.stage + ".store")};
   self().schedule().apply(CacheWrite{l.stage, l.name, options.scope});
@@ -242,7 +242,7 @@ template <class Self>
 std::vector<Loop> ScheduleSteps<Self>::loops() {
   const std::string stage = self().spoken_stage();
   std::vector<Loop> out;
-  for (const StagePath& path : stage_paths(self().schedule().program().body))
+  for (const StagePath& path : self().schedule().paths())
     if (path.stage->name == stage)
       for (const For* l : path.loops) out.push_back({stage, l->var.name()});
   return out;

@@ -5,8 +5,8 @@
 //   build/bin/perf_draft measure POINTS.jsonl 200 1 matmul m=256 n=256 k=256    # points, threads
 //   build/bin/perf_draft measure POINTS.jsonl 200 1 --sketches matmul m=256 n=256 k=256
 //   build/bin/perf_draft rank POINTS.jsonl ...                                  # measures nothing
-//   build/bin/perf_draft speed [THREADS] [POINTS]                               # of a dozen
-//   operators
+//   build/bin/perf_draft speed [THREADS] [POINTS] [OPERATOR]                               # of a
+//   dozen operators
 //
 // For each operator `rank` prints Spearman's rank correlation of drafted cycles to measured time,
 // how many of the 16 best drafts are in the true best 5%, the best of these 16 as a share of the
@@ -355,7 +355,7 @@ void speed_of(const std::vector<std::string>& words, int threads, size_t batch) 
              all.refused, (now_us() - start) * 1e-6, dearest.first, dearest.second);
 }
 
-void speed(int threads, size_t batch) {
+void speed(int threads, size_t batch, const std::string& only) {
   fmt::print("{:44} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8}   {}\n", "operator, us a point", "apply",
              "draft", "hash", "all", "refused", "batch_s", "dearest template");
   const std::vector<std::string> operators = {
@@ -371,7 +371,8 @@ void speed(int threads, size_t batch) {
       "layer_norm rows=1024 columns=768",
       "reduce shape=1024x1024 axis=1",
       "elementwise op=relu n=1048576"};
-  for (const std::string& words : operators) speed_of(split_text(words, ' '), threads, batch);
+  for (const std::string& words : operators)
+    if (only.empty() || words.rfind(only, 0) == 0) speed_of(split_text(words, ' '), threads, batch);
 }
 
 int usage() {
@@ -379,7 +380,7 @@ int usage() {
              "perf_draft measure FILE POINTS THREADS [--lock FILE] [--sketches | --templates] "
              "OPERATOR ARGUMENTS...\n"
              "perf_draft rank [--points] FILE...\n"
-             "perf_draft speed [THREADS] [POINTS]\n");
+             "perf_draft speed [THREADS] [POINTS] [OPERATOR]\n");
   return 2;
 }
 
@@ -390,7 +391,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> words(argv + 1, argv + argc);
     if (!words.empty() && words[0] == "speed") {
       speed(words.size() > 1 ? std::stoi(words[1]) : 2,
-            words.size() > 2 ? std::stoul(words[2]) : 10'000);
+            words.size() > 2 ? std::stoul(words[2]) : 10'000, words.size() > 3 ? words[3] : "");
       return 0;
     }
     if (words.size() < 2) return usage();

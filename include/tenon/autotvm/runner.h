@@ -81,6 +81,8 @@ struct RunnerOptions {
   std::string program;  ///< path of tenon-runner; empty: found beside this program
   /// Told what is about to take more than some seconds, in words.
   std::function<void(const std::string&)> on_long_step = {};
+  /// A small task is checked whole by the interpreter where that takes less, about; else in part.
+  double interpreter_s = 60;
 };
 
 /// Compiles in child processes, and loads, times and verifies in a tenon-runner of its own, one

@@ -1,7 +1,8 @@
 #pragma once
-#include <tenon/schedule/primitive.h>
+#include <tenon/schedule/step_cache.h>
 #include <tenon/te/te.h>
 
+#include <map>
 #include <memory>
 
 namespace tenon {
@@ -140,9 +141,11 @@ class StageSteps : public ScheduleSteps<StageSteps> {
 class Schedule : public ScheduleSteps<Schedule> {
  public:
   Schedule(Program program, Target target);
+  /// Of the cache's program and target; takes from it steps that other schedules took.
+  explicit Schedule(std::shared_ptr<StepCache> steps);
 
   const Program& program() const { return program_; }
-  const Target& target() const { return target_; }
+  const Target& target() const { return *target_; }
   const Trace& trace() const { return trace_; }
   /// The program's text.
   std::string print() const;
@@ -167,18 +170,21 @@ class Schedule : public ScheduleSteps<Schedule> {
   std::string message(const Primitive& primitive, const Refusal& refusal) const;
 
  private:
-  friend class ScheduleSteps<Schedule>;
+  template <class Self>
+  friend class ScheduleSteps;
   Schedule& schedule() { return *this; }
   std::string spoken_stage();
-  void remember(const Primitive& primitive, const Program& before);
+  const std::vector<StagePath>& paths() const { return state_->paths; }
+  std::map<std::string, std::string> used_up() const;
 
-  Program program_;
-  Program first_;  // before all steps
-  Target target_;
+  Program program_;         // that of state_
+  ScheduleStateRef first_;  // before all steps
+  ScheduleStateRef state_;
+  std::shared_ptr<const Target> target_;
+  std::shared_ptr<StepCache> steps_;  // may be nullptr
   Trace trace_;
   std::string only_stage_;  // the stage that methods of the schedule itself speak of; empty: there
                             // were several
-  std::map<std::string, std::string> used_up_;  // "stage:loop" -> what became of it
 };
 
 /// The schedule that the trace's steps make of `program`; ScheduleError as for the steps one by

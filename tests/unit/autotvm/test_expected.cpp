@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "autotvm/measure/long_step.h"
 #include "row_sums.h"
 
 using namespace tenon;
@@ -11,12 +12,15 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Larger than plain loops are quick for, and than the interpreter may run as a whole.
-Task large_product() {
-  const Axis i("i", 512), j("j", 512), k("k", 512);
-  const Tensor a = input("A", f32, {512, 512}), b = input("B", f32, {512, 512});
+/// Of n x n matrices, over the first `steps` of k.
+Task product_of(int64_t n, int64_t steps) {
+  const Axis i("i", n), j("j", n), k("k", steps);
+  const Tensor a = input("A", f32, {n, n}), b = input("B", f32, {n, n});
   return Task("product", compute("C", {i, j}, sum(a(i, k) * b(k, j), k)), Target::host());
 }
+
+/// Larger than plain loops are quick for, and than the interpreter may run as a whole.
+Task large_product() { return product_of(512, 512); }
 
 Candidate default_of(const Task& task) {
   const Schedule s = default_schedule(task);
@@ -26,10 +30,7 @@ Candidate default_of(const Task& task) {
 /// Compiles programs as ever, but those that the task's expected outputs come from lack some of the
 /// products: by a formula that leaves out the last step of k.
 KernelObject forgets_a_step(const Program&) {
-  const Axis i("i", 512), j("j", 512), k("k", 511);
-  const Tensor a = input("A", f32, {512, 512}), b = input("B", f32, {512, 512});
-  const Task wrong("product", compute("C", {i, j}, sum(a(i, k) * b(k, j), k)), Target::host());
-  return compile_object(default_schedule(wrong).program(), Target::host());
+  return compile_object(default_schedule(product_of(512, 511)).program(), Target::host());
 }
 
 }  // namespace
@@ -52,6 +53,33 @@ TEST_CASE("a fast kernel that is wrong is found by points") {
   CHECK_THROWS_WITH(
       runner->measure({default_of(large_product())}),
       Contains("the generic schedule's kernel disagrees with the interpreter at element 0"));
+}
+
+TEST_CASE("a small task is checked by points where the interpreter has no time for all of it") {
+  const auto wrong = [](const Program&) {
+    return compile_object(default_schedule(product_of(64, 63)).program(), Target::host());
+  };
+  RunnerOptions options = quick_options();
+  const Task task = product_of(64, 64);
+  CHECK_THROWS_WITH(local_runner_with(task, options, wrong)->measure({default_of(task)}),
+                    Contains("the unscheduled kernel disagrees with the interpreter: C["));
+  options.interpreter_s = 0;
+  CHECK_THROWS_WITH(
+      local_runner_with(task, options, wrong)->measure({default_of(task)}),
+      Contains("the unscheduled kernel disagrees with the interpreter at element 0: C["));
+}
+
+TEST_CASE("a long step says now and then that it is running, a short one does not") {
+  std::vector<std::string> said;
+  const auto say = [&](const std::string& text) { said.push_back(text); };
+  { const LongStep quick(say, "what is right", 60, 60); }
+  CHECK(said.empty());
+  {
+    const LongStep slow(say, "what is right", 0.01, 0.01);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  REQUIRE(said.size() >= 2);
+  CHECK(said[0] == "what is right, 0 s so far");
 }
 
 // A product of products: one element of the outer takes 512 * 512 steps and more, so no point can
