@@ -11,7 +11,9 @@ constexpr size_t kKept = 256;  // candidates: some 10 KB each
 }  // namespace
 
 TaskSpace::TaskSpace(const Task& task, SpaceKind kind)
-    : program_(task.program), target_(std::make_shared<const Target>(task.target)) {
+    : program_(task.program),
+      target_(std::make_shared<const Target>(task.target)),
+      kept_(std::make_unique<Kept>()) {
   if (kind != SpaceKind::sketches) templates_ = task.templates;
   if (templates_.empty()) templates_.push_back({"generic", generic_template});
   if (kind != SpaceKind::templates)
@@ -46,36 +48,36 @@ Result<Candidate> TaskSpace::scheduled(const SpacePoint& at,
 }
 
 std::shared_ptr<StepCache> TaskSpace::take_cache() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (idle_.empty()) return std::make_shared<StepCache>(program_, target_);
-  std::shared_ptr<StepCache> out = std::move(idle_.back());
-  idle_.pop_back();
+  const std::lock_guard<std::mutex> lock(kept_->mutex);
+  if (kept_->idle.empty()) return std::make_shared<StepCache>(program_, target_);
+  std::shared_ptr<StepCache> out = std::move(kept_->idle.back());
+  kept_->idle.pop_back();
   return out;
 }
 
 Result<Candidate> TaskSpace::candidate(const SpacePoint& at) const {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto kept = kept_.find(at);
-    if (kept != kept_.end()) return kept->second;
+    const std::lock_guard<std::mutex> lock(kept_->mutex);
+    const auto kept = kept_->candidates.find(at);
+    if (kept != kept_->candidates.end()) return kept->second;
   }
   const std::shared_ptr<StepCache> cache = take_cache();
   Result<Candidate> out = scheduled(at, cache);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(cache);
+  const std::lock_guard<std::mutex> lock(kept_->mutex);
+  kept_->idle.push_back(cache);
   return out;
 }
 
 void TaskSpace::keep(const SpacePoint& at, double forecast_us, Candidate candidate) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const bool full = kept_.size() == kKept;
-  if (full && std::prev(kept_by_forecast_.end())->first <= forecast_us) return;
-  if (!kept_.try_emplace(at, std::move(candidate)).second) return;
-  kept_by_forecast_.emplace(forecast_us, at);
+  const std::lock_guard<std::mutex> lock(kept_->mutex);
+  const bool full = kept_->candidates.size() == kKept;
+  if (full && std::prev(kept_->by_forecast.end())->first <= forecast_us) return;
+  if (!kept_->candidates.try_emplace(at, std::move(candidate)).second) return;
+  kept_->by_forecast.emplace(forecast_us, at);
   if (!full) return;
-  const auto last = std::prev(kept_by_forecast_.end());
-  kept_.erase(last->second);
-  kept_by_forecast_.erase(last);
+  const auto last = std::prev(kept_->by_forecast.end());
+  kept_->candidates.erase(last->second);
+  kept_->by_forecast.erase(last);
 }
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <tenon/support/result.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -41,10 +42,14 @@ class TaskSpace {
   std::shared_ptr<const Target> target_;
   std::vector<NamedTemplate> templates_;
   std::vector<KnobSpace> spaces_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<StepCache>> idle_;  // the one last used is last
-  mutable std::map<SpacePoint, Candidate> kept_;
-  mutable std::multimap<double, SpacePoint> kept_by_forecast_;
+  /// What makes candidates quicker, and changes none.
+  struct Kept {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<StepCache>> idle;  // the one last used is last
+    std::map<SpacePoint, Candidate> candidates;
+    std::multimap<double, SpacePoint> by_forecast;  // the same points
+  };
+  std::unique_ptr<Kept> kept_;
 };
 
 }  // namespace tenon
