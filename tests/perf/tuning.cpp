@@ -48,7 +48,7 @@ void measure(const std::vector<std::string>& operator_words, double seconds,
 
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 6;
-  const std::string search = argc > 2 ? argv[2] : "evolutionary";
+  const std::string search = argc > 2 ? argv[2] : "guided";
   const std::vector<std::vector<std::string>> tasks = {
       {"matmul", "m=1024", "n=1024", "k=1024"},
       {"softmax", "rows=1024", "columns=1024"},
