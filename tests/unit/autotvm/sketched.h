@@ -2,6 +2,7 @@
 #include <tenon/autotvm/sketch.h>
 #include <tenon/autotvm/verify.h>
 #include <tenon/compile/compile.h>
+#include <tenon/schedule/knobs.h>
 
 #include "autotvm/sketch/anchor.h"
 #include "autotvm/sketch/multi_level_tile.h"
@@ -44,6 +45,28 @@ inline Schedule at(const Task& task, const NamedTemplate& sketch, const Point& p
   sketch.fn(s, knobs);
   return s;
 }
+
+/// How many random points of sketches refuse a step.
+struct Refusals {
+  int tried = 0, refused = 0;
+  std::string first;  ///< which, and why
+
+  void count(const Task& task, const NamedTemplate& sketch, int points, Rng& rng) {
+    const KnobSpace space = survey(sketch.fn, task.program, task.target);
+    for (int n = 0; n < points; ++n, ++tried) {
+      const Point point = space.random_point(rng);
+      try {
+        at(task, sketch, point);
+      } catch (const ScheduleError& e) {
+        ++refused;
+        if (first.empty()) first = task.name + " " + point.to_json() + "\n" + e.what();
+      }
+    }
+  }
+  std::string text() const {
+    return fmt::format("{} of {} refused; the first: {}", refused, tried, first);
+  }
+};
 
 inline AnchorNest nest_of(const Named& f, const std::string& stage) {
   return find_anchor_nest(make_program(f.name, {f.result}), stage).value();

@@ -83,26 +83,14 @@ TEST_CASE("row blocks: the interpreter and the kernel give the formula's result"
 }
 
 TEST_CASE("row blocks: hardly a point is refused") {
-  constexpr int kPoints = 60;
   Rng rng(37);
-  int tried = 0, refused = 0;
-  std::string first;
+  Refusals points;
   for (const Named& f : formulas()) {
     const Task task(f.name, f.result, two_cores());
-    const NamedTemplate sketch = block_sketch(task.program, task.target).value();
-    const KnobSpace space = survey(sketch.fn, task.program, task.target);
-    for (int n = 0; n < kPoints; ++n, ++tried) {
-      const Point point = space.random_point(rng);
-      try {
-        at(task, sketch, point);
-      } catch (const ScheduleError& e) {
-        ++refused;
-        if (first.empty()) first = f.name + " " + point.to_json() + "\n" + e.what();
-      }
-    }
+    points.count(task, block_sketch(task.program, task.target).value(), 60, rng);
   }
-  INFO(refused << " of " << tried << " refused; the first: " << first);
-  CHECK(refused * 50 <= tried);
+  INFO(points.text());
+  CHECK(points.refused * 50 <= points.tried);
 }
 
 TEST_CASE("row blocks: everything of a block of rows stands inside its loop, products in tiles") {

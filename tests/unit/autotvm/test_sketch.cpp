@@ -148,27 +148,15 @@ TEST_CASE("sketches: every formula at default and random points gives what the f
 }
 
 TEST_CASE("sketches: hardly a point is refused") {
-  constexpr int kPoints = 60;
   Rng rng(5);
-  int tried = 0, refused = 0;
-  std::string first;
+  Refusals points;
   for (const Named& f : formulas()) {
     const Task task(f.name, f.result, two_cores());
-    for (const NamedTemplate& sketch : sketches_for(task.program, task.target)) {
-      const KnobSpace space = survey(sketch.fn, task.program, task.target);
-      for (int n = 0; n < kPoints; ++n, ++tried) {
-        const Point point = space.random_point(rng);
-        try {
-          at(task, sketch, point);
-        } catch (const ScheduleError& e) {
-          ++refused;
-          if (first.empty()) first = f.name + " " + point.to_json() + "\n" + e.what();
-        }
-      }
-    }
+    for (const NamedTemplate& sketch : sketches_for(task.program, task.target))
+      points.count(task, sketch, 60, rng);
   }
-  INFO(refused << " of " << tried << " refused; the first: " << first);
-  CHECK(refused * 50 <= tried);
+  INFO(points.text());
+  CHECK(points.refused * 50 <= points.tried);
 }
 
 TEST_CASE("sketches: the rules that fit, by the shape of the formula") {

@@ -132,27 +132,16 @@ TEST_CASE("matrix unit: every formula on tiles gives the formula's result at ran
 }
 
 TEST_CASE("matrix unit: hardly a point is refused") {
-  constexpr int kPoints = 40;
   Rng rng(29);
-  int tried = 0, refused = 0;
-  std::string first;
+  Refusals points;
   for (const Named& f : formulas()) {
     const Task task(f.name, f.result, unit_target());
     const auto sketch = unit_sketch(task.program, task.target);
     REQUIRE(sketch.has_value());
-    const KnobSpace space = survey(sketch->fn, task.program, task.target);
-    for (int n = 0; n < kPoints; ++n, ++tried) {
-      const Point point = space.random_point(rng);
-      try {
-        at(task, *sketch, point);
-      } catch (const ScheduleError& e) {
-        ++refused;
-        if (first.empty()) first = f.name + " " + point.to_json() + "\n" + e.what();
-      }
-    }
+    points.count(task, *sketch, 40, rng);
   }
-  INFO(refused << " of " << tried << " refused; the first: " << first);
-  CHECK(refused * 50 <= tried);
+  INFO(points.text());
+  CHECK(points.refused * 50 <= points.tried);
 }
 
 TEST_CASE("matrix unit: a sketch only where the target has the unit and the formula is a product") {
