@@ -42,6 +42,20 @@ double spearman(const std::vector<double>& x, const std::vector<double>& y) {
   return aa * bb > 0 ? ab / std::sqrt(aa * bb) : 0;
 }
 
+/// The order that a search begins with: by drafts, the first kRankerHead of them anew by what is
+/// believed of `said`. A place for each row.
+std::vector<double> with_head_anew(const std::vector<double>& drafted,
+                                   const std::vector<double>& said) {
+  std::vector<size_t> order = sorted_by(drafted);
+  const auto head = static_cast<std::ptrdiff_t>(std::min(kRankerHead, order.size()));
+  std::stable_sort(order.begin(), order.begin() + head, [&](size_t a, size_t b) {
+    return drafted[a] + kRankerTrust * said[a] < drafted[b] + kRankerTrust * said[b];
+  });
+  std::vector<double> places(order.size());
+  for (size_t n = 0; n < order.size(); ++n) places[order[n]] = static_cast<double>(n);
+  return places;
+}
+
 UnseenQuality quality_of(const std::string& task, const std::vector<const RankerRow*>& rows,
                          const Ranker& ranker) {
   std::vector<const std::vector<float>*> features;
@@ -53,7 +67,10 @@ UnseenQuality quality_of(const std::string& task, const std::vector<const Ranker
     ranked.push_back(drafted.back() + said[n]);
     us.push_back(rows[n]->us);
   }
-  return {task, rows.size(), rank_quality(drafted, us), rank_quality(ranked, us)};
+  UnseenQuality out{task, rows.size(), rank_quality(drafted, us),
+                    rank_quality(with_head_anew(drafted, said), us)};
+  out.ranker.rho = spearman(ranked, us);
+  return out;
 }
 
 std::string line(const std::string& title, size_t points, const RankQuality& a,

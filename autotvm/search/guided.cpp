@@ -1,3 +1,4 @@
+#include <tenon/autotvm/ranker.h>
 #include <tenon/support/error.h>
 #include <tenon/support/stats.h>
 
@@ -20,8 +21,8 @@ constexpr size_t kFastest = 6;        // measured points that have children late
 constexpr int kChildrenLater = 48;    // for each batch of proposals
 constexpr double kChanceShare = 0.1;  // of the proposals
 constexpr size_t kKept = 2048;        // points that wait, the best forecasts of them
-constexpr size_t kHead = 64;          // of them that a model corrects
-constexpr size_t kNewInHead = 16;     // of these at most so many each time, but for the first
+constexpr size_t kHead = 64;          // of them that a model of trials corrects
+constexpr size_t kNewInHead = 16;     // of these at most so many each time, but for a new model's
 constexpr int kProposalsBetween = 8;  // of such times
 constexpr size_t kLeastTrials = 8;    // for a model to be fitted, and between two fits
 
@@ -52,15 +53,16 @@ struct Calibration {
 };
 
 /// How much of what the model knew before the session its trials bear out, between 0 and 1: the
-/// slope of their logarithms over it, drawn towards kTrust by as much as so many trials would say.
+/// slope of their logarithms over it, drawn towards kRankerTrust by as much as so many trials would
+/// say.
 double trust_of(const std::vector<Trial>& trials) {
-  constexpr double kTrust = 0.67, kPrior = 8 * 0.2 * 0.2;
+  constexpr double kPrior = 8 * 0.2 * 0.2;
   double known = 0, ratio = 0;
   for (const Trial& t : trials) {
     known += t.known / static_cast<double>(trials.size());
     ratio += t.log_ratio / static_cast<double>(trials.size());
   }
-  double both = kTrust * kPrior, squares = kPrior;
+  double both = kRankerTrust * kPrior, squares = kPrior;
   for (const Trial& t : trials) {
     both += (t.known - known) * (t.log_ratio - ratio);
     squares += (t.known - known) * (t.known - known);
@@ -247,12 +249,22 @@ class GuidedSearch : public Search {
     return out;
   }
 
+  /// What the model knew of the points that it corrected, in the middle: what it would say of all
+  /// moves none before another.
+  double typical_known() const {
+    std::vector<double> known;
+    for (const Waiting& w : waiting_)
+      if (w.correction) known.push_back(w.correction->known);
+    return known.empty() ? 0 : median(known);
+  }
+
   /// By calibrated and corrected forecast, the best first; of equal ones first those of templates
   /// with fewer trials, then in the order of their points.
   void rank() {
     const Mending m = mending();
+    const Correction typical{typical_known(), 0};
     const auto estimate = [&](const Waiting& w) {
-      const Correction c = w.correction.value_or(Correction());
+      const Correction c = w.correction.value_or(typical);
       return w.us * m.factors[w.at.template_index] * std::exp(m.trust * c.known + c.session);
     };
     std::sort(waiting_.begin(), waiting_.end(), [&](const Waiting& a, const Waiting& b) {
@@ -269,7 +281,7 @@ class GuidedSearch : public Search {
     if (!model_) return;
     const bool learns = trials_.size() >= next_fit_;
     if (!learns && asked_ && ++proposals_since_ < kProposalsBetween) return;
-    size_t most = asked_ ? kNewInHead : kHead;
+    size_t most = asked_ ? kNewInHead : kRankerHead;
     if (learns) {
       fit_model();
       for (Waiting& w : waiting_) w.correction.reset();

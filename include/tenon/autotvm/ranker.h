@@ -76,6 +76,11 @@ std::optional<std::string> trees_missing();
 /// ranker.json beside the shipped logs; empty where there are none.
 std::string shipped_ranker();
 
+/// How far a search follows a ranker before it has trials of its own: the best so many drafts are
+/// ordered anew, by drafts corrected by so much of what the ranker says of their logarithms.
+constexpr size_t kRankerHead = 32;
+constexpr double kRankerTrust = 0.67;
+
 /// How well an order finds the fast points of a task.
 struct RankQuality {
   double rho = 0;      ///< Spearman's rank correlation of order and time
@@ -84,7 +89,8 @@ struct RankQuality {
 };
 RankQuality rank_quality(const std::vector<double>& order, const std::vector<double>& us);
 
-/// A task, ordered by drafts alone and by drafts with a ranker that saw other operators only.
+/// A task, ordered by drafts alone and with a ranker that saw other operators only: rho of drafts
+/// as it corrects them, the rest of the order that a search begins with (its head anew).
 struct UnseenQuality {
   std::string task;
   size_t points = 0;

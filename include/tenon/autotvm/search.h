@@ -93,8 +93,8 @@ class ForecastModel {
 /// forecasts alone; then each template's forecasts are set right by what its trials took, children
 /// of the fastest points join, and each proposal is the best forecast left (one in so many is the
 /// choice of chance among the rest). The default of the first template still comes first. `model`
-/// (null: none) corrects the best 64 forecasts, and is fitted again after 8 trials and each
-/// time they are a quarter more, at least 8.
+/// (null: none) corrects the best kRankerHead forecasts; it is fitted after 8 trials and each time
+/// they are a quarter more, at least 8, and corrects the best 64 from then on.
 std::unique_ptr<Search> guided_search(std::vector<KnobSpace> spaces, uint64_t seed,
                                       Forecaster forecast,
                                       std::shared_ptr<ForecastModel> model = {});

@@ -305,6 +305,22 @@ TEST_CASE("guided: a model of the trials mends a bad draft") {
   CHECK(with < without);
 }
 
+TEST_CASE("guided: what a model says of all points alike changes no order") {
+  struct Pessimist : ForecastModel {
+    std::vector<Correction> correct(const std::vector<SpacePoint>& points) override {
+      asked += points.size();
+      return std::vector<Correction>(points.size(), Correction{0.5, 0});
+    }
+    void fit(const std::vector<TrialRest>&) override {}
+    size_t asked = 0;
+  };
+  const auto model = std::make_shared<Pessimist>();
+  const auto with = guided_search({sample_space()}, 5, wrong, model);
+  const auto without = guided_search({sample_space()}, 5, wrong);
+  CHECK(with->propose(24) == without->propose(24));
+  CHECK(model->asked == kRankerHead);
+}
+
 TEST_CASE("guided: what a model knew is believed as far as trials bear it out") {
   // To the draft `a` does not matter. One model knows of `a` what is true, the other the contrary.
   struct Knower : ForecastModel {
