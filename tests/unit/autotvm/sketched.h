@@ -46,6 +46,17 @@ inline Schedule at(const Task& task, const NamedTemplate& sketch, const Point& p
   return s;
 }
 
+/// Why the scheduled program does not give what is expected: interpreted as a loop tree and, with a
+/// pool, as machine code. Empty where it does.
+inline std::string difference(const Task& task, const std::vector<Array>& expected,
+                              const Schedule& s, ThreadPool* pool) {
+  const Comparison tree = compare_arguments(task, expected, interpreted(task, s.program()));
+  if (!tree.passed) return "interpreted: " + tree.reason;
+  if (!pool) return "";
+  const Comparison code = compare_arguments(task, expected, outputs_of(task, s.trace(), *pool));
+  return code.passed ? "" : "compiled: " + code.reason;
+}
+
 /// How many random points of sketches refuse a step.
 struct Refusals {
   int tried = 0, refused = 0;
