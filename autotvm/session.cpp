@@ -22,6 +22,7 @@ constexpr size_t kContenders = 3;        // that are timed beside the default in
 constexpr double kNearBest = 1.03;       // who else may be the best
 constexpr double kInterpreterShare = 8;  // of the time, that what is right is checked in
 constexpr double kNoiseShare = 0.005;    // a gain of less is none
+constexpr double kChoosingShare = 0.4;   // of the final comparison's time; the rest confirms
 constexpr const char* kCompared = "timed again beside the default schedule";
 
 std::string utc_now() {
@@ -361,8 +362,8 @@ std::optional<LoggedRecord> TuneSession::latest_default() const {
 
 double TuneSession::finish_s() const {
   if (best_us_ == 0 || best_trace_ == default_trace_) return 0;
-  // Two kernels: first calls, verification and samples of each.
-  return 0.2 + std::max(compare_s_, 3 * 2 * best_us_ * 1e-6) + 6 * best_us_ * 1e-6;
+  // Two turns of two kernels: first calls, verification and samples of each.
+  return 0.3 + std::max(compare_s_, 12 * best_us_ * 1e-6) + 12 * best_us_ * 1e-6;
 }
 
 double TuneSession::trial_s() const {
@@ -402,8 +403,8 @@ std::vector<LoggedRecord> TuneSession::contenders() const {
   return out;
 }
 
-/// All timed again in turns and logged; false when that could not be done.
-bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
+/// All timed again in turns, for so long, and logged; false when that could not be done.
+bool TuneSession::compare(const std::vector<LoggedRecord>& contenders, double seconds) {
   std::vector<Candidate> candidates;
   std::vector<const LoggedRecord*> records;
   for (const LoggedRecord& r : contenders) {
@@ -413,7 +414,7 @@ bool TuneSession::compare(const std::vector<LoggedRecord>& contenders) {
     records.push_back(&r);
   }
   if (candidates.size() < 2 || stopped()) return false;
-  const std::vector<Measurement> results = runner_->compare(candidates, compare_s_);
+  const std::vector<Measurement> results = runner_->compare(candidates, seconds);
   if (stopped() || results.size() < candidates.size()) return false;
   hear_others();  // of turns that another tuner has numbered
   ++comparison_;
@@ -444,19 +445,37 @@ void TuneSession::remark() {
   }
 }
 
-TuneReport TuneSession::finish() {
-  report_.interrupted = stopped();
-  report_.dropped = forecast_.dropped();
-  report_.settled = settled();
+/// Times contenders in turns until the best of all is one that was timed so. True when that was
+/// chosen among several: its samples are then the luckiest of theirs.
+bool TuneSession::choose() {
   std::set<std::string> compared;
+  bool among_several = false;
   for (int k = 0; k < kMaxComparisons; ++k) {
     const std::vector<LoggedRecord> all = contenders();
     const bool news = std::any_of(all.begin(), all.end(), [&](const LoggedRecord& r) {
       return r.record.trace != default_trace_ && !compared.count(r.record.trace);
     });
-    if (!news || !compare(all)) break;
+    if (!news || !compare(all, kChoosingShare * compare_s_)) break;
     for (const LoggedRecord& r : all) compared.insert(r.record.trace);
+    among_several = among_several || all.size() > 2;
   }
+  return among_several;
+}
+
+/// The chosen best and the default once more in turns: what they are reported and recorded with
+/// owes nothing to the choice.
+void TuneSession::confirm() {
+  const std::optional<LoggedRecord> best = best_record(records_, query_);
+  const std::optional<LoggedRecord> standard = latest_default();
+  if (!best || !standard || best->record.trace == default_trace_) return;
+  compare({*best, *standard}, (1 - kChoosingShare) * compare_s_);
+}
+
+TuneReport TuneSession::finish() {
+  report_.interrupted = stopped();
+  report_.dropped = forecast_.dropped();
+  report_.settled = settled();
+  if (choose()) confirm();
   const std::optional<LoggedRecord> best = best_record(records_, query_);
   report_.interrupted = report_.interrupted || stopped();
   report_.seconds = (now_us() - start_us_) * 1e-6;

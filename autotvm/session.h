@@ -44,7 +44,7 @@ class TuneSession {
   /// No trial is begun after this instant of now_us(), nor started in run().
   void begin_until(double us) { runner_->begin_until(us); }
   /// Times the fastest and the default in turns, until the best of all is one that was timed so,
-  /// and reports that. TuneError when nothing worked.
+  /// then that and the default once more, and reports these times. TuneError when nothing worked.
   TuneReport finish();
 
   const Task& task() const { return task_; }
@@ -58,7 +58,7 @@ class TuneSession {
   /// The task with the first failure and a histogram of the reasons, for a person.
   std::string failure_text() const;
   ProgressState progress() const;
-  /// How long finish() times the fastest and the default, unless calls are long.
+  /// How long finish() times kernels in all, unless calls are long.
   void compare_for(double seconds) { compare_s_ = seconds; }
   /// Seconds that finish() takes, about.
   double finish_s() const;
@@ -97,7 +97,9 @@ class TuneSession {
   std::optional<Candidate> candidate_of(const Record& record) const;
   std::optional<LoggedRecord> latest_default() const;
   std::vector<LoggedRecord> contenders() const;
-  bool compare(const std::vector<LoggedRecord>& contenders);
+  bool compare(const std::vector<LoggedRecord>& contenders, double seconds);
+  bool choose();
+  void confirm();
   void remark();
 
   Task task_;
