@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <tenon/ir/ops.h>
 #include <tenon/ir/program_json.h>
+#include <tenon/ir/visit.h>
 #include <tenon/runtime/timer.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <cstring>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "autotvm/measure/child.h"
@@ -39,6 +42,35 @@ Message compile_message(const std::string& program, const CompileFn& compile) {
   } catch (const std::exception& e) {
     return {kRefused, e.what()};
   }
+}
+
+/// About how much code a loop tree becomes: its nodes, those of loops that are expanded as often.
+double code_of(const Stmt& body) {
+  constexpr int64_t kLanes = 16;
+  double total = 0;
+  auto statement = [&](const Stmt& s) {
+    ++total;
+    const For* n = s.as<For>();
+    if (!n || (n->mark != LoopMark::unroll && n->mark != LoopMark::vectorize)) return true;
+    const int64_t extent = as_int(n->extent).value_or(1);
+    const int64_t copies = n->mark == LoopMark::unroll ? extent : extent / kLanes;
+    total += static_cast<double>(std::max<int64_t>(1, copies)) * code_of(n->body);
+    return false;
+  };
+  walk(body, statement, [&](const Expr&) { return ++total > 0; });
+  return total;
+}
+
+/// Numbers of the programs, the largest first: what is begun last is soon done, and no core waits
+/// long for another.
+std::vector<size_t> largest_first(const std::vector<const Program*>& programs) {
+  std::vector<size_t> order(programs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<double> code;
+  for (const Program* p : programs) code.push_back(programs.size() > 1 ? code_of(p->body) : 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return code[a] > code[b]; });
+  return order;
 }
 
 /// Compiles what comes over the socket until its other end is closed.
@@ -147,13 +179,14 @@ void CompilerPool::wait_any() const {
 
 std::vector<Built> CompilerPool::build(const std::vector<const Program*>& programs,
                                        double until_us) {
+  const std::vector<size_t> order = largest_first(programs);
   std::vector<std::optional<Built>> results(programs.size());
   size_t next = 0, open = 0;
   auto begins = [&] { return next < programs.size() && !stopped() && now_us() < until_us; };
   while (!stopped() && (open > 0 || begins())) {
     for (Compiler& c : compilers_) {
       if (c.busy || !begins()) continue;
-      send(c, *programs[next], next);
+      send(c, *programs[order[next]], order[next]);
       ++next;
       ++open;
     }

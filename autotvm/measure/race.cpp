@@ -10,13 +10,14 @@
 namespace tenon {
 namespace {
 
-constexpr double kFarBehind = 4;       // one call may take so many times the best and
-constexpr double kPatienceS = 0.1;     // so much more before it is ended
-constexpr double kBehind = 1.05;       // slower by so much in two samples: more would tell no more
-constexpr double kLongSampleUs = 2e5;  // of calls so long a few say as much
-constexpr int kLongSamples = 3;
-constexpr double kRecheckUs = 300;                      // a sample of the second look
+constexpr double kFarBehind = 4;    // one call may take so many times the best and
+constexpr double kPatienceS = 0.1;  // so much more before it is ended
+constexpr double kBehind = 1.05;    // slower by so much in two samples: more tell no more
+constexpr double kTimedUs = 2e4;    // a kernel's samples: of long calls a few say as much
+constexpr int kLeastSamples = 3;
+constexpr double kRecheckUs = 300;                      // the second look
 constexpr int kCompareRounds = 3, kCompareSamples = 5;  // processes, and samples in each
+constexpr double kLongestSampleUs = 2500;  // of those: what a kernel finds cold matters less
 
 double least(const std::vector<double>& samples) {
   return *std::min_element(samples.begin(), samples.end());
@@ -126,7 +127,7 @@ bool Race::keeps_pace(int slot, Measurement& m) {
   double best_us = incumbent_->us;
   if (incumbent_slot_ >= 0 && first_us_ < hopeless(first_us_) * limit_us) {
     // The machine may have been busy just then: again, with the incumbent beside it.
-    reply = process().time({slot, incumbent_slot_}, kRecheckUs, 2, 4 * timeout_s);
+    reply = process().time({slot, incumbent_slot_}, kRecheckUs, 1, 4 * timeout_s);
     if (!good(reply, m)) return false;
     first_us_ = least(reply.samples_us.at(0));
     best_us = least(reply.samples_us.at(1));
@@ -154,9 +155,9 @@ bool Race::verify(int slot, Measurement& m) {
 bool Race::time(int slot, Measurement& m) {
   std::vector<int> slots = {slot};
   if (incumbent_slot_ >= 0) slots.push_back(incumbent_slot_);
-  const int samples =
-      first_us_ > kLongSampleUs ? std::min(kLongSamples, options_.samples) : options_.samples;
   const double sample_s = std::max(options_.sample_us, first_us_) * 1e-6;
+  const auto affordable = static_cast<int>(std::min(kTimedUs * 1e-6 / sample_s, 1e3));
+  const int samples = std::min(std::max(affordable, kLeastSamples), options_.samples);
   const double timeout_s =
       2 * call_timeout_s() + 10 * sample_s * samples * static_cast<double>(slots.size());
   const RunnerReply reply = process().time(slots, options_.sample_us, samples, timeout_s, kBehind);
@@ -203,16 +204,19 @@ bool Race::stands_alone(const Built& built, Measurement& m) {
 std::vector<Measurement> Race::compare(const std::vector<Built>& kernels, double seconds) {
   std::vector<Measurement> out(kernels.size());
   std::vector<int> passed;
+  const double share_us =
+      seconds * 1e6 / (kCompareRounds * kCompareSamples * static_cast<double>(kernels.size()));
+  const double sample_us = std::max(options_.sample_us, std::min(share_us, kLongestSampleUs));
   double round_us = 0;  // one sample of each
   for (size_t k = 0; k < kernels.size(); ++k) {
     if (!stands_alone(kernels[k], out[k])) continue;
     passed.push_back(static_cast<int>(k));
-    round_us += std::max(options_.sample_us, first_us_);
+    round_us += std::max(sample_us, first_us_);
   }
   if (passed.empty()) return out;
   const double affordable = std::floor(seconds * 1e6 / round_us);
   const auto samples = static_cast<int>(
-      std::clamp<double>(affordable, kLongSamples, kCompareRounds * kCompareSamples));
+      std::clamp<double>(affordable, kLeastSamples, kCompareRounds * kCompareSamples));
   const int rounds = samples < 2 * kCompareRounds ? 1 : kCompareRounds;
   for (int round = 0; round < rounds; ++round) {
     RunnerProcess fresh(options_.program, setup_, options_.stop);
@@ -220,7 +224,7 @@ std::vector<Measurement> Race::compare(const std::vector<Built>& kernels, double
       Measurement& m = out[static_cast<size_t>(slot)];
       if (!good(fresh.load(slot, kernels[static_cast<size_t>(slot)].object), m)) return {};
     }
-    const RunnerReply reply = fresh.time(passed, options_.sample_us, samples / rounds,
+    const RunnerReply reply = fresh.time(passed, sample_us, samples / rounds,
                                          options_.timeout_s + 20e-6 * round_us * samples);
     cpu_.add(reply.cpu);
     for (size_t k = 0; k < passed.size(); ++k) {

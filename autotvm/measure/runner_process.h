@@ -82,7 +82,8 @@ class RunnerProcess {
   RunnerReply make_expected(int slot, double timeout_s);
   RunnerReply first(int slot, double outpaced_us, double timeout_s);
   RunnerReply verify(int slot, double timeout_s);
-  /// `behind` > 0: two samples of the first slot are enough when it takes so many times the second.
+  /// `behind` > 0: so many times the second slot, and fewer samples of the first are enough
+  /// (Worker::time).
   RunnerReply time(const std::vector<int>& slots, double sample_us, int samples, double timeout_s,
                    double behind = 0);
   RunnerReply unload(int slot);

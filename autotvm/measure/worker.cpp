@@ -176,6 +176,7 @@ std::vector<double> Worker::first(int slot, double outpaced_us) {
   // What a cold call costs more than a warm one is little where calls are long.
   const double hopeless = out.front() > kLongCallUs ? 2 : 4;
   if (outpaced_us > 0 && out.front() > hopeless * outpaced_us) return out;
+  if (outpaced_us > 0 && out.front() > kLongCallUs && out.front() <= outpaced_us) return out;
   if (out.front() > kVeryLongCallUs) return out;
   for (double spent = 0; spent < kWarmUs; spent += out.back()) out.push_back(sample(slot, 1));
   return out;
@@ -195,7 +196,8 @@ std::vector<std::vector<double>> Worker::time(const std::vector<int>& slots, dou
   auto least = [&](size_t k) { return *std::min_element(out[k].begin(), out[k].end()); };
   for (int s = 0; s < samples; ++s) {
     for (size_t k = 0; k < slots.size(); ++k) out[k].push_back(sample(slots[k], calls[k]));
-    if (s == 1 && behind > 0 && slots.size() == 2 && least(0) > behind * least(1)) break;
+    const double limit = 1 + (behind - 1) * 2 / (s + 1);
+    if (s > 0 && behind > 0 && slots.size() == 2 && least(0) > limit * least(1)) break;
   }
   cpu = watch.stop();
   return out;

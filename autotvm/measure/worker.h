@@ -57,13 +57,14 @@ class Worker {
   /// Processor time that `seconds` of all threads may take.
   double cpu_limit_s(double seconds) const { return seconds * pool_.workers() + 10; }
   void make_expected(int slot);
-  /// One cold call into poisoned outputs; unless that is hopeless beside `outpaced_us`, warm calls
-  /// for 0.2 ms, at least one.
+  /// One cold call into poisoned outputs; unless that is hopeless beside `outpaced_us`, or long and
+  /// good enough, warm calls for 0.2 ms, at least one.
   std::vector<double> first(int slot, double outpaced_us);
   /// Compares what first() left, then runs between guard pages and compares.
   Verdict verify(int slot);
-  /// Samples of each kernel in turn, `samples` of each; two where the first kernel then takes
-  /// `behind` (0: whatever) times what the second takes. `cpu`: what the CPUs did meanwhile.
+  /// Samples of each kernel in turn, `samples` of each; no more than two where the first kernel
+  /// then takes `behind` (0: whatever) times what the second takes, nor than n where it takes
+  /// 1 + 2 / n * (behind - 1) times that. `cpu`: what the CPUs did meanwhile.
   std::vector<std::vector<double>> time(const std::vector<int>& slots, double sample_us,
                                         int samples, double behind, CpuUse& cpu);
 

@@ -67,9 +67,9 @@ struct RunnerOptions {
   double timeout_s = 10;  ///< for one call
   double compile_timeout_s = 20;
   double expected_timeout_s = 600;  ///< for the kernel that says what is right
-  double sample_us = 1000;          ///< a sample repeats short calls until it is as long
-  int samples = 5;
-  double outpaced = 1.3;  ///< stop at the first warm call that is so many times the best
+  double sample_us = 500;           ///< a sample repeats short calls until it is as long
+  int samples = 5;                  ///< fewer, at least 3, of calls of some milliseconds
+  double outpaced = 1.3;            ///< stop at the first warm call that is so many times the best
   /// The arguments are put out of the caches before each timed call.
   bool cold = false;
   int64_t memory_bytes = int64_t{2} << 30;    ///< a candidate's, on top of arguments and workspace

@@ -1,9 +1,12 @@
+#include <tenon/schedule/schedule.h>
 #include <tenon/support/error.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "autotvm/measure/build.h"
 #include "row_sums.h"
+#include "scratch.h"
 
 using namespace tenon;
 
@@ -34,6 +37,29 @@ TEST_CASE("compilers are kept from batch to batch, and results come in order") {
     CHECK(built[4].object.bytes == built[0].object.bytes);
   }
   CHECK(pool.started() == 2);
+}
+
+TEST_CASE("what becomes most code is compiled first, and results come as asked for") {
+  Scratch scratch;
+  const std::string begun = scratch.folder + "/begun";
+  CompilerPool pool(
+      [&](const Program& program) {
+        std::ofstream(begun, std::ios::app) << program.name << ' ';
+        return compile_row_sums(program);
+      },
+      {});
+  Schedule unrolled(row_sums().program, Target::host());
+  unrolled.split("k", 10);
+  unrolled.unroll("k.i");
+  Program large = unrolled.program();
+  large.name = "slow";
+  const Program first = named_candidate("right").program, last = named_candidate("wrong").program;
+  const std::vector<Built> built = pool.build({&first, &large, &last});
+  REQUIRE(built.size() == 3);
+  CHECK(built[0].object.symbol == "right");
+  CHECK(built[1].object.symbol == "slow");
+  CHECK(built[2].object.symbol == "wrong");
+  CHECK(read_file(begun).value() == "slow right wrong ");
 }
 
 TEST_CASE("a compiler that crashed is replaced, one that grew too") {
