@@ -110,19 +110,19 @@ std::string Schedule::explain(const LoopRef& loop) const {
     throw ScheduleError(
         fmt::format("schedule error in {}: there are several stages: {}\n"
                     "  try: name one, as in explain(\"{}:{}\")\n",
-                    program_.name, quoted_list(stages()), stages().back(), loop.name));
+                    program().name, quoted_list(stages()), stages().back(), loop.name));
   try {
-    const StagePath path = find_stage(program_, stage);
+    const StagePath path = find_stage(program(), stage);
     const size_t at = find_loop(path, loop.name);
     IterationTraffic traffic(path.loops[at]->body, at + 1);
-    for (const StagePath& p : stage_paths(program_.body))
+    for (const StagePath& p : stage_paths(program().body))
       if (std::find(p.loops.begin(), p.loops.end(), path.loops[at]) != p.loops.end())
         traffic.add(p);
     Simplifier math = math_for(path);
     return fmt::format("one iteration of \"{}\" ({})\n{}", full_name(path, at),
                        loops_text(path, at), traffic.text(math));
   } catch (const Refusal& missing) {
-    throw ScheduleError(fmt::format("schedule error in {}: {}\n{}", program_.name, missing.rule,
+    throw ScheduleError(fmt::format("schedule error in {}: {}\n{}", program().name, missing.rule,
                                     missing.hint.empty() ? "" : "  try: " + missing.hint + "\n"));
   }
 }
@@ -156,7 +156,7 @@ std::string line_diff(const std::vector<std::string>& a, const std::vector<std::
 std::string Schedule::diff(size_t from, size_t to) const {
   if (std::max(from, to) > trace_.size())
     throw ScheduleError(fmt::format("schedule error in {}: there is no step {}; the trace has {}\n",
-                                    program_.name, std::max(from, to), trace_.size()));
+                                    program().name, std::max(from, to), trace_.size()));
   Program program = first_->program;
   std::vector<std::string> before, after;
   for (size_t n = 0;; ++n) {

@@ -95,22 +95,19 @@ LoopRef::LoopRef(std::string_view text) : name(text) {
 }
 
 Schedule::Schedule(Program program, Target target)
-    : program_(std::move(program)), target_(std::make_shared<const Target>(std::move(target))) {
-  first_ = state_ =
-      std::make_shared<const ScheduleState>(ScheduleState{program_, stage_paths(program_.body), 0});
+    : target_(std::make_shared<const Target>(std::move(target))) {
+  ScheduleState first{std::move(program), {}, 0};
+  first.paths = stage_paths(first.program.body);
+  first_ = state_ = std::make_shared<const ScheduleState>(std::move(first));
   if (paths().size() == 1) only_stage_ = paths()[0].stage->name;
 }
 
 Schedule::Schedule(std::shared_ptr<StepCache> steps)
-    : program_(steps->first()->program),
-      first_(steps->first()),
-      state_(first_),
-      target_(steps->target()),
-      steps_(std::move(steps)) {
+    : first_(steps->first()), state_(first_), target_(steps->target()), steps_(std::move(steps)) {
   if (paths().size() == 1) only_stage_ = paths()[0].stage->name;
 }
 
-std::string Schedule::print() const { return tenon::print(program_); }
+std::string Schedule::print() const { return tenon::print(program()); }
 
 std::vector<std::string> Schedule::stages() const {
   std::vector<std::string> out;
@@ -130,7 +127,7 @@ StageSteps Schedule::operator[](const StageRef& stage) {
   const auto fate = fates.find(stage.name);
   throw ScheduleError(
       fmt::format("schedule error in {}: there is no stage \"{}\"; the stages are {}\n{}",
-                  program_.name, stage.name, quoted_list(all),
+                  program().name, stage.name, quoted_list(all),
                   fate != fates.end() ? fmt::format("  stage \"{}\" {}\n", stage.name, fate->second)
                                       : indented(did_you_mean(stage.name, all), "  try: ")));
 }
@@ -140,7 +137,7 @@ std::string Schedule::spoken_stage() {
   throw ScheduleError(
       fmt::format("schedule error in {}: there are several stages: {}\n"
                   "  try: name one, as in s[\"{}\"].split(...)\n",
-                  program_.name, quoted_list(stages()), stages().back()));
+                  program().name, quoted_list(stages()), stages().back()));
 }
 
 std::optional<Refusal> Schedule::try_apply(const Primitive& primitive) {
@@ -148,7 +145,6 @@ std::optional<Refusal> Schedule::try_apply(const Primitive& primitive) {
     state_ = steps_
                  ? steps_->step(state_, primitive)
                  : std::make_shared<const ScheduleState>(next_state(*state_, *target_, primitive));
-    program_ = state_->program;
     trace_.push_back(primitive);
     if (log_level() >= 2) log_line(2, "schedule", to_cpp(primitive));
     return std::nullopt;
@@ -163,7 +159,7 @@ void Schedule::apply(const Primitive& primitive) {
 }
 
 std::string Schedule::message(const Primitive& primitive, const Refusal& refusal) const {
-  std::string out = fmt::format("schedule error in {}, step {}: {}\n", program_.name,
+  std::string out = fmt::format("schedule error in {}, step {}: {}\n", program().name,
                                 trace_.size() + 1, to_text(primitive));
   out += indented(refusal.rule, "  ");
   const std::map<std::string, std::string> fates = used_up();
@@ -178,8 +174,8 @@ std::string Schedule::message(const Primitive& primitive, const Refusal& refusal
   const auto rule = std::find_if(rules().begin(), rules().end(),
                                  [&](const RuleInfo& r) { return r.id == refusal.id; });
   if (rule != rules().end() && rule->kind != RuleKind::usage)
-    out += alternatives_text(alternatives(program_, *target_, primitive));
-  const std::string tree = tenon::print(program_, {.mark_loop = refusal.loop});
+    out += alternatives_text(alternatives(program(), *target_, primitive));
+  const std::string tree = tenon::print(program(), {.mark_loop = refusal.loop});
   return out + indented(excerpt(tree), refusal.loop.empty() ? "  " : " ");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // Length: every kind of expression node stands on one page, as the variant lists them.
+#include <tenon/ir/node_pool.h>
 #include <tenon/support/dtype.h>
 
 #include <cstdint>
@@ -329,7 +330,8 @@ const T* Expr::as() const {
 /// Makes a node without any check; use the builders in ops.h.
 template <class T>
 Expr make_expr(Type type, T alternative) {
-  return Expr(std::make_shared<const ExprNode>(ExprNode{type, std::move(alternative)}));
+  return Expr(
+      std::allocate_shared<ExprNode>(NodeAllocator<ExprNode>(), type, std::move(alternative)));
 }
 
 }  // namespace tenon

@@ -130,7 +130,7 @@ const T* Stmt::as() const {
 
 template <class T>
 Stmt make_stmt(T alternative) {
-  return Stmt(std::make_shared<const StmtNode>(StmtNode{std::move(alternative)}));
+  return Stmt(std::allocate_shared<StmtNode>(NodeAllocator<StmtNode>(), std::move(alternative)));
 }
 
 /// Sequence without undefined or nested parts; one part stands for itself.

@@ -144,7 +144,7 @@ class Schedule : public ScheduleSteps<Schedule> {
   /// Of the cache's program and target; takes from it steps that other schedules took.
   explicit Schedule(std::shared_ptr<StepCache> steps);
 
-  const Program& program() const { return program_; }
+  const Program& program() const { return state_->program; }
   const Target& target() const { return *target_; }
   const Trace& trace() const { return trace_; }
   /// The program's text.
@@ -177,7 +177,6 @@ class Schedule : public ScheduleSteps<Schedule> {
   const std::vector<StagePath>& paths() const { return state_->paths; }
   std::map<std::string, std::string> used_up() const;
 
-  Program program_;         // that of state_
   ScheduleStateRef first_;  // before all steps
   ScheduleStateRef state_;
   std::shared_ptr<const Target> target_;

@@ -1,0 +1,73 @@
+#include <tenon/ir/node_pool.h>
+
+#include <array>
+
+namespace tenon {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t kMostKept = 0;  // the sanitizer watches memory that was given back
+#else
+constexpr size_t kMostKept = 1024;  // blocks of a size: the nodes of some ten loop trees
+#endif
+constexpr size_t kStep = 16, kLargest = 512;
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+/// Blocks of one thread, by size.
+class NodePool {
+ public:
+  ~NodePool();
+
+  void* take(size_t bytes) {
+    List& list = lists_[place_of(bytes)];
+    FreeBlock* block = list.first;
+    if (!block) return ::operator new(rounded(bytes));
+    list.first = block->next;
+    --list.count;
+    return block;
+  }
+  void give(void* block, size_t bytes) noexcept {
+    List& list = lists_[place_of(bytes)];
+    if (list.count >= kMostKept) return ::operator delete(block);
+    list.first = ::new (block) FreeBlock{list.first};
+    ++list.count;
+  }
+
+ private:
+  struct List {
+    FreeBlock* first = nullptr;
+    size_t count = 0;
+  };
+  static size_t place_of(size_t bytes) { return (bytes + kStep - 1) / kStep; }
+  static size_t rounded(size_t bytes) { return place_of(bytes) * kStep; }
+
+  std::array<List, kLargest / kStep + 1> lists_{};
+};
+
+thread_local bool pool_is_gone = false;  // nodes of static lifetime outlive their thread's pool
+thread_local NodePool pool;
+
+NodePool::~NodePool() {
+  pool_is_gone = true;
+  for (List& list : lists_)
+    while (FreeBlock* block = list.first) {
+      list.first = block->next;
+      ::operator delete(block);
+    }
+}
+
+}  // namespace
+
+void* take_node_block(size_t bytes) {
+  return bytes > kLargest || pool_is_gone ? ::operator new(bytes) : pool.take(bytes);
+}
+
+void give_node_block(void* block, size_t bytes) noexcept {
+  if (bytes > kLargest || pool_is_gone) return ::operator delete(block);
+  pool.give(block, bytes);
+}
+
+}  // namespace tenon
