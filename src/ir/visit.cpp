@@ -243,6 +243,8 @@ class NodeTable {
   size_t capacity_ = kSmall, count_ = 0;
 };
 
+bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<VarRef>(); }
+
 // Memoises by node so that shared subtrees are rewritten once and stay shared.
 class Rewriter {
  public:
@@ -265,8 +267,6 @@ class Rewriter {
   }
 
  private:
-  static bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<VarRef>(); }
-
   const StmtFn& fs_;
   const ExprFn& fe_;
   const ExprFn on_expr_;
@@ -274,17 +274,22 @@ class Rewriter {
   NodeTable<Expr> exprs_;
 };
 
+// fs and fe: functions of a node, or null.
+template <class FS, class FE>
 class Walker {
  public:
-  Walker(const std::function<bool(const Stmt&)>& fs, const std::function<bool(const Expr&)>& fe)
-      : fs_(fs), fe_(fe) {}
+  Walker(const FS& fs, const FE& fe) : fs_(fs), fe_(fe) {}
 
   void operator()(const Expr& e) {
-    if (!fe_ || !e.defined() || !seen_.insert(e.get()).second || !fe_(e)) return;
-    std::visit([this](const auto& n) { each_child(n, *this); }, e.node().v);
+    if constexpr (!std::is_same_v<FE, std::nullptr_t>) {
+      if (!e.defined() || !seen_.insert(e.get()).second || !fe_(e)) return;
+      if (!is_leaf(e)) std::visit([this](const auto& n) { each_child(n, *this); }, e.node().v);
+    }
   }
   void operator()(const Stmt& s) {
-    if (!s.defined() || (fs_ && !fs_(s))) return;
+    if (!s.defined()) return;
+    if constexpr (!std::is_same_v<FS, std::nullptr_t>)
+      if (!fs_(s)) return;
     std::visit([this](const auto& n) { each_part(n, *this); }, s.node().v);
   }
   template <class T>
@@ -293,8 +298,8 @@ class Walker {
   }
 
  private:
-  const std::function<bool(const Stmt&)>& fs_;
-  const std::function<bool(const Expr&)>& fe_;
+  const FS& fs_;
+  const FE& fe_;
   NodeTable<char> seen_;
 };
 
@@ -310,13 +315,21 @@ Stmt rewrite(const Stmt& s, const StmtFn& fs, const ExprFn& fe) {
 }
 
 void walk(const Expr& e, const std::function<bool(const Expr&)>& f) {
-  const std::function<bool(const Stmt&)> none;
-  Walker(none, f)(e);
+  if (!e.defined()) return;
+  if (is_leaf(e))
+    f(e);
+  else
+    Walker(nullptr, f)(e);
 }
 
 void walk(const Stmt& s, const std::function<bool(const Stmt&)>& fs,
           const std::function<bool(const Expr&)>& fe) {
-  Walker(fs, fe)(s);
+  if (fs && fe)
+    Walker(fs, fe)(s);
+  else if (fs)
+    Walker(fs, nullptr)(s);
+  else if (fe)
+    Walker(nullptr, fe)(s);
 }
 
 namespace {
@@ -341,7 +354,11 @@ ExprFn replace_loads(const BufferMap& buffers) {
 
 }  // namespace
 
-Expr substitute(const Expr& e, const VarMap& values) { return rewrite(e, replace_vars(values)); }
+Expr substitute(const Expr& e, const VarMap& values) {
+  if (!e.defined() || e.as<IntImm>()) return e;
+  const ExprFn replace = replace_vars(values);
+  return e.as<VarRef>() ? replace(e) : rewrite(e, replace);
+}
 Stmt substitute(const Stmt& s, const VarMap& values) {
   return rewrite(s, nullptr, replace_vars(values));
 }
@@ -399,11 +416,13 @@ std::vector<Var> free_vars(const Expr& e) {
 }
 
 bool uses_var(const Expr& e, const Var& v) {
+  if (const VarRef* n = e.as<VarRef>()) return n->var.same_as(v);
+  if (!e.defined() || is_leaf(e)) return false;
   bool found = false;
-  walk(e, [&](const Expr& x) {
+  Walker(nullptr, [&](const Expr& x) {
     if (const VarRef* n = x.as<VarRef>()) found |= n->var.same_as(v);
     return !found;
-  });
+  })(e);
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "schedule/bounds_under_guards.h"
+#include "schedule/plain_writes.h"
 
 namespace tenon {
 namespace {
@@ -312,6 +313,7 @@ bool only_accumulates(const StagePath& path, size_t at) {
 std::optional<std::string> conflict_between_iterations(const StagePath& path, size_t at,
                                                        Accumulation accumulation) {
   if (accumulation == Accumulation::allowed && only_accumulates(path, at)) return std::nullopt;
+  if (writes_lie_apart(path, at, accumulation)) return std::nullopt;
   return LoopTest(path, at).conflict(accumulation, {});
 }
 

@@ -29,12 +29,42 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return near.empty() ? "" : fmt::format("did you mean {}?", quoted_list(near));
 }
 
+namespace {
+
+/// Appends the loops round the stage to `out`, which is as it was where the stage is not in `s`.
+bool find_path(const Stmt& s, const std::string& stage, StagePath& out) {
+  if (!s.defined()) return false;
+  if (const Stage* leaf = s.as<Stage>()) {
+    if (leaf->name == stage) out.stage = leaf;
+    return out.stage != nullptr;
+  }
+  if (const Allocate* a = s.as<Allocate>()) return find_path(a->body, stage, out);
+  if (const Seq* parts = s.as<Seq>())
+    return std::any_of(parts->stmts.begin(), parts->stmts.end(),
+                       [&](const Stmt& part) { return find_path(part, stage, out); });
+  const For* loop = s.as<For>();
+  if (!loop) {
+    for (const StagePath& path : stage_paths(s))
+      if (path.stage->name == stage) {
+        out.loops.insert(out.loops.end(), path.loops.begin(), path.loops.end());
+        out.stage = path.stage;
+      }
+    return out.stage != nullptr;
+  }
+  out.loops.push_back(loop);
+  if (find_path(loop->body, stage, out)) return true;
+  out.loops.pop_back();
+  return false;
+}
+
+}  // namespace
+
 StagePath find_stage(const Program& program, const std::string& stage) {
-  std::vector<StagePath> all = stage_paths(program.body);
-  for (StagePath& path : all)
-    if (path.stage->name == stage) return std::move(path);
+  StagePath path;
+  path.loops.reserve(16);
+  if (find_path(program.body, stage, path)) return path;
   std::vector<std::string> known;
-  for (const StagePath& path : all) known.push_back(path.stage->name);
+  for (const StagePath& other : stage_paths(program.body)) known.push_back(other.stage->name);
   not_found(Rule::no_stage,
             fmt::format("there is no stage \"{}\"; the stages are {}", stage, quoted_list(known)),
             did_you_mean(stage, known), stage);
@@ -135,15 +165,42 @@ void check_scope_size(const std::string& buffer, Scope scope, const std::vector<
   }
 }
 
+namespace {
+
+/// `s` with the loop over `var` replaced, or nothing where it is not in `s`: a variable has one
+/// loop.
+std::optional<Stmt> with_loop_replaced(const Stmt& s, const Var& var,
+                                       const std::function<Stmt(const For&)>& f) {
+  if (const For* loop = s.as<For>()) {
+    if (loop->var.same_as(var)) return f(*loop);
+    std::optional<Stmt> body = with_loop_replaced(loop->body, var, f);
+    if (!body) return std::nullopt;
+    For out = *loop;
+    out.body = *std::move(body);
+    return make_stmt(std::move(out));
+  }
+  if (const Allocate* a = s.as<Allocate>()) {
+    std::optional<Stmt> body = with_loop_replaced(a->body, var, f);
+    if (!body) return std::nullopt;
+    return make_stmt(Allocate{a->buffer, *std::move(body)});
+  }
+  if (!s.defined() || s.as<Stage>()) return std::nullopt;
+  bool found = false;
+  const Stmt out = map_children(
+      s,
+      [&](const Stmt& part) {
+        std::optional<Stmt> now = found ? std::nullopt : with_loop_replaced(part, var, f);
+        found = found || now;
+        return now.value_or(part);
+      },
+      nullptr);
+  return found ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace
+
 Stmt replace_loop(const Stmt& root, const Var& var, const std::function<Stmt(const For&)>& f) {
-  bool done = false;  // a variable has one loop
-  const StmtFn replace = [&](const Stmt& s) -> Stmt {
-    if (done || s.as<Stage>()) return s;
-    const For* loop = s.as<For>();
-    done = loop && loop->var.same_as(var);
-    return done ? f(*loop) : map_children(s, replace, nullptr);
-  };
-  return replace(root);
+  return with_loop_replaced(root, var, f).value_or(root);
 }
 
 namespace {
@@ -178,13 +235,23 @@ Stmt map_stages(const Stmt& root, const std::function<Stage(const Stage&)>& f) {
 }
 
 Stmt substitute_loops(const Stmt& root, const VarMap& values) {
-  return map_stages(root, [&](const Stage& stage) {
-    Stage out = stage;
-    for (AxisBinding& b : out.axes) b.value = substitute(b.value, values);
-    if (out.spatial_guard.defined()) out.spatial_guard = substitute(out.spatial_guard, values);
-    if (out.reduce_guard.defined()) out.reduce_guard = substitute(out.reduce_guard, values);
-    return out;
-  });
+  const StmtFn change = [&](const Stmt& s) {
+    const Stage* stage = s.as<Stage>();
+    if (!stage) return s;
+    std::optional<Stage> out;
+    const auto put = [&](const Expr& old, const auto& place) {
+      const Expr now = substitute(old, values);
+      if (now.same_as(old)) return;
+      if (!out) out = *stage;
+      place(*out) = now;
+    };
+    for (size_t n = 0; n < stage->axes.size(); ++n)
+      put(stage->axes[n].value, [n](Stage& changed) -> Expr& { return changed.axes[n].value; });
+    put(stage->spatial_guard, [](Stage& changed) -> Expr& { return changed.spatial_guard; });
+    put(stage->reduce_guard, [](Stage& changed) -> Expr& { return changed.reduce_guard; });
+    return out ? make_stmt(*std::move(out)) : s;
+  };
+  return rewrite(root, change, nullptr);
 }
 
 Stmt drop_allocate(const Stmt& root, const Buffer& buffer) {
