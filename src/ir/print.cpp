@@ -149,6 +149,9 @@ class ExprPrinter {
       out += "undefined";
     } else if (const VarRef* ref = e.as<VarRef>()) {
       out += names_.of(ref->var);
+    } else if (const IntImm* n = e.as<IntImm>(); n && e.type() == Type{i64, 1}) {
+      const fmt::format_int digits(n->value);
+      out.append(digits.data(), digits.size());
     } else if (const Binary* b = e.as<Binary>(); b && !operator_of(b->op).symbol.empty()) {
       put_binary(out, *b, tight, level);
     } else if (const Load* l = e.as<Load>()) {
@@ -296,7 +299,7 @@ class Printer {
   void line(int depth, const std::string& text, bool marked = false) {
     if (!options_.mark_loop.empty()) out_ += marked ? "> " : "  ";
     out_.append(static_cast<size_t>(2 * depth), ' ');
-    out_ += text + "\n";
+    out_.append(text) += '\n';
   }
 
   void find_marked(const Stmt& s) {
@@ -327,11 +330,22 @@ class Printer {
     if (!s.defined()) return line(depth, "nothing");
     bool starts_stage = s.as<For>() || s.as<If>() || s.as<Stage>();
     if (!headed && starts_stage) {
-      const std::vector<StagePath> below = stage_paths(s);
-      headed = below.size() == 1;
-      if (headed) heading(*below.front().stage, depth++);
+      const Stage* below = only_stage(s);
+      headed = below != nullptr;
+      if (headed) heading(*below, depth++);
     }
     std::visit([&](const auto& node) { show(node, depth, headed, last); }, s.node().v);
+  }
+
+  /// Null where there are several, or none.
+  static const Stage* only_stage(const Stmt& s) {
+    std::vector<const Stage*> found;
+    const auto look = [&](const Stmt& part) {
+      if (const Stage* stage = part.as<Stage>()) found.push_back(stage);
+      return found.size() < 2;
+    };
+    walk(s, look, nullptr);
+    return found.size() == 1 ? found[0] : nullptr;
   }
 
   void heading(const Stage& stage, int depth) {
@@ -421,12 +435,16 @@ class Printer {
 
   /// Axes that the body does not mention would leave no trace of their loops.
   void unseen_axes(const Stage& stage, int depth) {
-    std::vector<Expr> body = stage.indices;
-    body.insert(body.end(), stage.values.begin(), stage.values.end());
+    std::vector<const VarNode*> seen;
+    const auto look = [&](const Expr& e) {
+      if (const VarRef* ref = e.as<VarRef>()) seen.push_back(ref->var.get());
+      return true;
+    };
+    for (const Expr& e : stage.indices) walk(e, look);
+    for (const Expr& e : stage.values) walk(e, look);
     for (const AxisBinding& b : stage.axes) {
-      bool seen = std::any_of(body.begin(), body.end(),
-                              [&](const Expr& e) { return uses_var(e, b.axis.var); });
-      if (!seen) line(depth, fmt::format("over {} = {}", b.axis.var.name(), expr_.text(b.value)));
+      if (std::find(seen.begin(), seen.end(), b.axis.var.get()) == seen.end())
+        line(depth, fmt::format("over {} = {}", b.axis.var.name(), expr_.text(b.value)));
     }
   }
 
