@@ -49,9 +49,14 @@ Result<Candidate> TaskSpace::scheduled(const SpacePoint& at,
 
 std::shared_ptr<StepCache> TaskSpace::take_cache() const {
   const std::lock_guard<std::mutex> lock(kept_->mutex);
-  if (kept_->idle.empty()) return std::make_shared<StepCache>(program_, target_);
-  std::shared_ptr<StepCache> out = std::move(kept_->idle.back());
-  kept_->idle.pop_back();
+  std::vector<IdleCache>& idle = kept_->idle;
+  if (idle.empty()) return std::make_shared<StepCache>(program_, target_);
+  const auto own = std::find_if(idle.begin(), idle.end(), [](const IdleCache& c) {
+    return c.user == std::this_thread::get_id();
+  });
+  const auto taken = own == idle.end() ? idle.begin() : own;
+  std::shared_ptr<StepCache> out = std::move(taken->steps);
+  idle.erase(taken);
   return out;
 }
 
@@ -64,7 +69,7 @@ Result<Candidate> TaskSpace::candidate(const SpacePoint& at) const {
   const std::shared_ptr<StepCache> cache = take_cache();
   Result<Candidate> out = scheduled(at, cache);
   const std::lock_guard<std::mutex> lock(kept_->mutex);
-  kept_->idle.push_back(cache);
+  kept_->idle.push_back({std::this_thread::get_id(), cache});
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tenon {
@@ -42,10 +43,15 @@ class TaskSpace {
   std::shared_ptr<const Target> target_;
   std::vector<NamedTemplate> templates_;
   std::vector<KnobSpace> spaces_;
+  /// A cache goes back to the thread that used it last: its memory is near that thread's core.
+  struct IdleCache {
+    std::thread::id user{};
+    std::shared_ptr<StepCache> steps{};
+  };
   /// What makes candidates quicker, and changes none.
   struct Kept {
     std::mutex mutex;
-    std::vector<std::shared_ptr<StepCache>> idle;  // the one last used is last
+    std::vector<IdleCache> idle;
     std::map<SpacePoint, Candidate> candidates;
     std::multimap<double, SpacePoint> by_forecast;  // the same points
   };
