@@ -48,6 +48,7 @@ Affine& Affine::add(const Expr& atom, int64_t coefficient) {
     if (terms[k].coefficient == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(k));
     return *this;
   }
+  if (terms.empty()) terms.reserve(4);
   terms.push_back({atom, coefficient});
   return *this;
 }

@@ -2,6 +2,8 @@
 #include <tenon/ir/ops.h>
 #include <tenon/support/error.h>
 
+#include <algorithm>
+
 namespace tenon {
 
 Expr::Expr(int value) : Expr(int_imm(value)) {}
@@ -36,6 +38,9 @@ const StmtNode& Stmt::node() const {
 }
 
 Stmt seq(std::vector<Stmt> stmts) {
+  const auto stays = [](const Stmt& s) { return s.defined() && !s.as<Seq>(); };
+  if (stmts.size() > 1 && std::all_of(stmts.begin(), stmts.end(), stays))
+    return make_stmt(Seq{std::move(stmts)});
   std::vector<Stmt> flat;
   for (Stmt& s : stmts) {
     if (!s.defined()) continue;

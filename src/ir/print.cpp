@@ -150,8 +150,7 @@ class ExprPrinter {
     } else if (const VarRef* ref = e.as<VarRef>()) {
       out += names_.of(ref->var);
     } else if (const IntImm* n = e.as<IntImm>(); n && e.type() == Type{i64, 1}) {
-      const fmt::format_int digits(n->value);
-      out.append(digits.data(), digits.size());
+      out += std::to_string(n->value);
     } else if (const Binary* b = e.as<Binary>(); b && !operator_of(b->op).symbol.empty()) {
       put_binary(out, *b, tight, level);
     } else if (const Load* l = e.as<Load>()) {
@@ -314,9 +313,10 @@ class Printer {
   }
 
   std::string declaration(const Buffer& b) {
-    std::vector<std::string> shape;
-    for (const Expr& e : b->shape) shape.push_back(expr_.extent(e));
-    std::string text = fmt::format("{}[{}] {}", names_.of(b), join(shape, ","), name(b->dtype));
+    std::string text = names_.of(b) + "[";
+    for (const Expr& e : b->shape) text.append(expr_.extent(e)) += ',';
+    if (!b->shape.empty()) text.pop_back();
+    text.append("] ").append(name(b->dtype));
     if (b->scope != Scope::global) text += fmt::format(" {}", name(b->scope));
     if (!b->layout.empty()) text += " " + layout_text(b->layout);
     for (const StrideAlign& a : b->aligns)
@@ -371,7 +371,7 @@ class Printer {
     if (loop.mark != LoopMark::serial) marks += fmt::format("  {}", name(loop.mark));
     if (loop.intrinsic) marks += " " + loop.intrinsic->name;
     for (const auto& [key, value] : loop.notes) marks += fmt::format("  {}={}", key, value);
-    line(depth, fmt::format("for {} in {}{}", names_.bind(loop.var), bounds, marks),
+    line(depth, "for " + names_.bind(loop.var) + " in " + bounds + marks,
          loop.var.get() == marked_);
     block(loop.body, depth + 1, headed, true);
     names_.unbind(loop.var);

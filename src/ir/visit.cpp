@@ -193,12 +193,20 @@ Stmt map_children(const Stmt& s, const StmtFn& fs, const ExprFn& fe) {
 
 namespace {
 
+struct NodeKey {
+  const ExprNode* key = nullptr;
+};
+struct NodeEntry {
+  const ExprNode* key = nullptr;
+  Expr value{};
+};
+
 // A table by address of a node, for look-ups only: open addressing, on the stack while it is small.
-template <class Value>
+template <class Entry, size_t kSmall>
 class NodeTable {
  public:
   // The place of `key`, and whether it is new.
-  std::pair<Value*, bool> insert(const ExprNode* key) {
+  std::pair<Entry*, bool> insert(const ExprNode* key) {
     if ((count_ + 1) * 2 > capacity_) grow();
     Entry& entry = find(entries(), capacity_, key);
     const bool fresh = entry.key == nullptr;
@@ -206,18 +214,14 @@ class NodeTable {
       entry.key = key;
       ++count_;
     }
-    return {&entry.value, fresh};
+    return {&entry, fresh};
   }
-  Value* find(const ExprNode* key) {
+  Entry* find(const ExprNode* key) {
     Entry& entry = find(entries(), capacity_, key);
-    return entry.key ? &entry.value : nullptr;
+    return entry.key ? &entry : nullptr;
   }
 
  private:
-  struct Entry {
-    const ExprNode* key = nullptr;
-    Value value{};
-  };
   static Entry& find(Entry* table, size_t capacity, const ExprNode* key) {
     // Nodes are at least 16 bytes apart; the multiplication spreads what is left.
     size_t at = (reinterpret_cast<uintptr_t>(key) >> 4) * 0x9E3779B97F4A7C15ull >> 32;
@@ -237,7 +241,6 @@ class NodeTable {
     large_ = std::move(bigger);
   }
 
-  static constexpr size_t kSmall = 16;
   std::array<Entry, kSmall> small_;
   std::vector<Entry> large_;
   size_t capacity_ = kSmall, count_ = 0;
@@ -256,9 +259,9 @@ class Rewriter {
 
   Expr operator()(const Expr& e) {
     if (is_leaf(e)) return fe_(e);
-    if (const Expr* known = exprs_.find(e.get())) return *known;
+    if (const NodeEntry* known = exprs_.find(e.get())) return known->value;
     Expr r = fe_(map_children(e, on_expr_));
-    *exprs_.insert(e.get()).first = r;
+    exprs_.insert(e.get()).first->value = r;
     return r;
   }
   Stmt operator()(const Stmt& s) {
@@ -271,7 +274,7 @@ class Rewriter {
   const ExprFn& fe_;
   const ExprFn on_expr_;
   const StmtFn on_stmt_;
-  NodeTable<Expr> exprs_;
+  NodeTable<NodeEntry, 16> exprs_;
 };
 
 // fs and fe: functions of a node, or null.
@@ -300,7 +303,7 @@ class Walker {
  private:
   const FS& fs_;
   const FE& fe_;
-  NodeTable<char> seen_;
+  NodeTable<NodeKey, 64> seen_;
 };
 
 }  // namespace

@@ -312,9 +312,18 @@ bool only_accumulates(const StagePath& path, size_t at) {
 
 std::optional<std::string> conflict_between_iterations(const StagePath& path, size_t at,
                                                        Accumulation accumulation) {
+  if (writes_lie_apart(path, at, at, accumulation)) return std::nullopt;
   if (accumulation == Accumulation::allowed && only_accumulates(path, at)) return std::nullopt;
-  if (writes_lie_apart(path, at, accumulation)) return std::nullopt;
   return LoopTest(path, at).conflict(accumulation, {});
+}
+
+std::optional<NestConflict> conflict_in_nest(const StagePath& path, size_t first, size_t last,
+                                             Accumulation accumulation) {
+  if (writes_lie_apart(path, first, last, accumulation)) return std::nullopt;
+  for (size_t n = first; n <= last; ++n)
+    if (auto why = conflict_between_iterations(path, n, accumulation))
+      return NestConflict{n, *std::move(why)};
+  return std::nullopt;
 }
 
 std::optional<std::string> conflict_on_buffer(const StagePath& path, size_t at,

@@ -19,4 +19,13 @@ std::optional<std::string> conflict_between_iterations(const StagePath& path, si
 std::optional<std::string> conflict_on_buffer(const StagePath& path, size_t at,
                                               const Buffer& buffer);
 
+/// The same for the loops from path.loops[first] to path.loops[last], which have nothing between
+/// them: the first of them, from the outside, whose iterations may conflict.
+struct NestConflict {
+  size_t loop = 0;
+  std::string why;
+};
+std::optional<NestConflict> conflict_in_nest(const StagePath& path, size_t first, size_t last,
+                                             Accumulation accumulation);
+
 }  // namespace tenon

@@ -110,9 +110,11 @@ class DoubleBuffered {
 
 void check_double_buffers(const std::vector<StagePath>& all) {
   for (const StagePath& path : all)
-    for (size_t n = 0; n < path.loops.size(); ++n)
+    for (size_t n = 0; n < path.loops.size(); ++n) {
+      if (path.loops[n]->notes.empty()) continue;
       for (const std::string& buffer : noted_buffers(path.loops[n]->notes, "double_buffer"))
         DoubleBuffered(*path.loops[n], full_name(path, n)).check(buffer);
+    }
 }
 
 /// for x: { allocate T; fill T; S reads T }   ->   for x  double_buffer(T)=1: { ... }

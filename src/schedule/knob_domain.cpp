@@ -114,27 +114,34 @@ Point KnobSpace::default_point() const {
 }
 
 std::optional<std::string> KnobSpace::why_not(const Point& point) const {
-  std::vector<std::string> names;
   for (const Domain& d : domains) {
-    names.push_back(d.name);
     const auto found = point.values.find(d.name);
     if (found == point.values.end()) return fmt::format("knob \"{}\" has no value", d.name);
     if (!d.contains(found->second))
       return fmt::format("knob \"{}\" cannot be {}", d.name, to_text(found->second));
   }
-  for (const auto& [name, value] : point.values)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      return fmt::format("there is no knob \"{}\"; the knobs are {}", name, join(names));
+  for (const auto& knob : point.values) {
+    const auto own = [&](const Domain& d) { return d.name == knob.first; };
+    if (std::any_of(domains.begin(), domains.end(), own)) continue;
+    std::vector<std::string> names;
+    for (const Domain& d : domains) names.push_back(d.name);
+    return fmt::format("there is no knob \"{}\"; the knobs are {}", knob.first, join(names));
+  }
   for (const Requirement& r : requirements)
     if (!r.holds(point)) return r.why;
   return std::nullopt;
 }
 
 Point KnobSpace::random_point(Rng& rng) const {
+  Point point;
+  std::vector<KnobValue*> values;
+  for (const Domain& d : domains) values.push_back(&point.values[d.name]);
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    Point point;
-    for (const Domain& d : domains) point.values[d.name] = d.random(rng);
-    if (!why_not(point)) return point;
+    for (size_t n = 0; n < domains.size(); ++n) *values[n] = domains[n].random(rng);
+    // Each knob has a value of its own domain.
+    if (std::all_of(requirements.begin(), requirements.end(),
+                    [&](const Requirement& r) { return r.holds(point); }))
+      return point;
   }
   return default_point();
 }

@@ -10,6 +10,7 @@ namespace {
 /// The loops of an index and what each is multiplied with.
 class LoopSum {
  public:
+  static constexpr size_t kMost = 12;
   struct Term {
     const VarNode* loop = nullptr;
     int64_t coefficient = 0;
@@ -52,26 +53,28 @@ class LoopSum {
     return true;
   }
 
-  std::array<Term, 12> terms_;
+  std::array<Term, kMost> terms_;
   size_t count_ = 0;
 };
 
 class PlainWrites {
  public:
-  PlainWrites(const StagePath& path, size_t at, Accumulation accumulation)
-      : loop_(*path.loops[at]),
-        outside_(path.loops.begin(), path.loops.begin() + static_cast<std::ptrdiff_t>(at)),
-        accumulation_(accumulation) {}
+  PlainWrites(const StagePath& path, size_t first, size_t last, Accumulation accumulation)
+      : loops_(path.loops), accumulation_(accumulation) {
+    loops_.resize(last + 1);
+    for (size_t n = first; n <= last; ++n)
+      if (extent_of(*loops_[n]).value_or(2) > 1) tested_.push_back(n);
+  }
 
-  bool lie_apart() { return visit(loop_.body) && unread(); }
+  bool lie_apart() { return tested_.empty() || (visit(loops_.back()->body) && unread()); }
 
  private:
   bool visit(const Stmt& s) {
     if (!s.defined()) return true;
     if (const For* loop = s.as<For>()) {
-      inside_.push_back(loop);
+      loops_.push_back(loop);
       const bool plain = visit(loop->body);
-      inside_.pop_back();
+      loops_.pop_back();
       return plain;
     }
     if (const Allocate* a = s.as<Allocate>()) {
@@ -87,50 +90,53 @@ class PlainWrites {
 
   bool visit_stage(const Stage& stage) {
     stages_.push_back(&stage);
+    bool writes = false;
     for (const Buffer& b : stage.outputs) {
       if (holds(private_, b)) continue;
       if (holds(written_, b)) return false;
       written_.push_back(b.get());
-      if (!accumulates(stage) && !tells_apart(stage)) return false;
+      writes = true;
     }
-    return true;
-  }
-
-  bool accumulates(const Stage& stage) const {
-    return accumulation_ == Accumulation::allowed && binds_reduce(stage, loop_.var);
-  }
-
-  bool tells_apart(const Stage& stage) const {
-    return std::any_of(stage.indices.begin(), stage.indices.end(), [&](const Expr& index) {
-      LoopSum sum;
-      return sum.add(index, 1, stage) && tells_apart(sum);
+    if (!writes) return true;
+    std::vector<LoopSum> sums;  // of the dimensions that are such
+    for (const Expr& index : stage.indices)
+      if (LoopSum sum; sum.add(index, 1, stage)) sums.push_back(sum);
+    return std::all_of(tested_.begin(), tested_.end(), [&](size_t n) {
+      return accumulates(stage, n) ||
+             std::any_of(sums.begin(), sums.end(),
+                         [&](const LoopSum& sum) { return tells_apart(sum, n); });
     });
   }
 
-  bool tells_apart(const LoopSum& sum) const {
+  bool accumulates(const Stage& stage, size_t n) const {
+    return accumulation_ == Accumulation::allowed && binds_reduce(stage, loops_[n]->var);
+  }
+
+  /// Whether equal values of the sum have equal iterations of loop n, those outside being fixed.
+  bool tells_apart(const LoopSum& sum, size_t n) const {
     struct Digit {
       int64_t coefficient, most;
     };
-    std::array<Digit, 12> digits;
+    std::array<Digit, LoopSum::kMost> digits;
     size_t count = 0;
     bool speaks_of_loop = false;
     for (const LoopSum::Term& t : sum) {
-      const bool own = t.loop == loop_.var.get();
-      const For* varies = own ? &loop_ : find(inside_, t.loop);
-      const For* runs = varies ? varies : find(outside_, t.loop);
-      const std::optional<int64_t> extent = runs ? extent_of(*runs) : std::nullopt;
+      size_t at = 0;
+      while (at < loops_.size() && loops_[at]->var.get() != t.loop) ++at;
+      const std::optional<int64_t> extent =
+          at < loops_.size() ? extent_of(*loops_[at]) : std::nullopt;
       if (!extent || t.coefficient == INT64_MIN) return false;
-      if (!varies || *extent <= 1 || t.coefficient == 0) continue;
-      speaks_of_loop = speaks_of_loop || own;
+      if (at < n || *extent <= 1 || t.coefficient == 0) continue;
+      speaks_of_loop = speaks_of_loop || at == n;
       digits[count++] = {std::abs(t.coefficient), *extent - 1};
     }
     std::sort(digits.begin(), digits.begin() + count,
               [](const Digit& a, const Digit& b) { return a.coefficient < b.coefficient; });
     int64_t reached = 0;
-    for (size_t n = 0; n < count; ++n) {
+    for (size_t d = 0; d < count; ++d) {
       int64_t step;
-      if (digits[n].coefficient <= reached ||
-          __builtin_mul_overflow(digits[n].coefficient, digits[n].most, &step) ||
+      if (digits[d].coefficient <= reached ||
+          __builtin_mul_overflow(digits[d].coefficient, digits[d].most, &step) ||
           __builtin_add_overflow(reached, step, &reached))
         return false;
     }
@@ -141,11 +147,12 @@ class PlainWrites {
   bool unread() const {
     if (written_.empty()) return true;
     return std::all_of(stages_.begin(), stages_.end(), [&](const Stage* stage) {
+      const bool sums = std::all_of(tested_.begin(), tested_.end(),
+                                    [&](size_t n) { return accumulates(*stage, n); });
       bool found = false;
       const auto look = [&](const Expr& e) {
         const Load* l = e.as<Load>();
-        found = found || (l && holds(written_, l->buffer) &&
-                          !(accumulates(*stage) && writes(*stage, l->buffer)));
+        found = found || (l && holds(written_, l->buffer) && !(sums && writes(*stage, l->buffer)));
         return !found;
       };
       for (const auto* exprs : {&stage->indices, &stage->values, &stage->init})
@@ -157,24 +164,18 @@ class PlainWrites {
   static bool holds(const std::vector<const BufferNode*>& buffers, const Buffer& b) {
     return std::find(buffers.begin(), buffers.end(), b.get()) != buffers.end();
   }
-  static const For* find(const std::vector<const For*>& loops, const VarNode* var) {
-    for (const For* l : loops)
-      if (l->var.get() == var) return l;
-    return nullptr;
-  }
 
-  const For& loop_;
-  const std::vector<const For*> outside_;
+  std::vector<const For*> loops_;  // from the outermost down to where visit() is
   const Accumulation accumulation_;
-  std::vector<const For*> inside_;
+  std::vector<size_t> tested_;  // places of the loops that have iterations to tell apart
   std::vector<const Stage*> stages_;
   std::vector<const BufferNode*> private_, written_;
 };
 
 }  // namespace
 
-bool writes_lie_apart(const StagePath& path, size_t at, Accumulation accumulation) {
-  return PlainWrites(path, at, accumulation).lie_apart();
+bool writes_lie_apart(const StagePath& path, size_t first, size_t last, Accumulation accumulation) {
+  return PlainWrites(path, first, last, accumulation).lie_apart();
 }
 
 }  // namespace tenon

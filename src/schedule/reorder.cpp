@@ -53,10 +53,10 @@ void check_ordered(const StagePath& path, const std::vector<const For*>& before,
 
 /// An ordered combiner's own accumulation was dealt with by check_ordered.
 void check_independent(const StagePath& path, size_t first, size_t last) {
-  for (size_t n = first; n <= last; ++n)
-    if (auto why = conflict_between_iterations(path, n, Accumulation::allowed))
-      refuse(Rule::reorder_dependent, *why + "; reorder needs iterations that can change places",
-             {}, full_name(path, n));
+  if (const auto conflict = conflict_in_nest(path, first, last, Accumulation::allowed))
+    refuse(Rule::reorder_dependent,
+           conflict->why + "; reorder needs iterations that can change places", {},
+           full_name(path, conflict->loop));
 }
 
 }  // namespace

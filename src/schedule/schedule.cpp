@@ -12,6 +12,8 @@
 namespace tenon {
 namespace {
 
+constexpr size_t kMostSteps = 64;  // that a template takes, as a rule
+
 /// Loops that a step consumed, and what became of them: {"k", "was split into ..."}.
 std::vector<std::pair<std::string, std::string>> consumed(const Primitive& primitive) {
   if (const Split* p = std::get_if<Split>(&primitive))
@@ -104,6 +106,7 @@ Schedule::Schedule(Program program, Target target)
 
 Schedule::Schedule(std::shared_ptr<StepCache> steps)
     : first_(steps->first()), state_(first_), target_(steps->target()), steps_(std::move(steps)) {
+  trace_.reserve(kMostSteps);
   if (paths().size() == 1) only_stage_ = paths()[0].stage->name;
 }
 

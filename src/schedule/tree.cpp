@@ -134,8 +134,16 @@ std::vector<Buffer> inputs_of(const Stage& stage) {
 }
 
 bool reads(const Stage& stage, const Buffer& buffer) {
-  const std::vector<Buffer> inputs = inputs_of(stage);
-  return std::find(inputs.begin(), inputs.end(), buffer) != inputs.end();
+  bool found = false;
+  const auto look = [&](const Expr& e) {
+    const Load* l = e.as<Load>();
+    found = found || (l && l->buffer == buffer);
+    return !found;
+  };
+  for (const auto* exprs : {&stage.indices, &stage.values, &stage.init})
+    for (const Expr& e : *exprs)
+      if (!found) walk(e, look);
+  return found;
 }
 
 bool writes(const Stage& stage, const Buffer& buffer) {
@@ -263,10 +271,16 @@ Stmt drop_allocate(const Stmt& root, const Buffer& buffer) {
 }
 
 std::string fresh_name(const Program& program, const std::string& base) {
-  std::vector<std::string> used;
+  std::vector<std::string_view> used;
   for (const Param& p : program.params) used.push_back(p.buffer->name);
-  for (const Buffer& b : allocated(program.body)) used.push_back(b->name);
-  for (const StagePath& path : stage_paths(program.body)) used.push_back(path.stage->name);
+  walk(
+      program.body,
+      [&](const Stmt& s) {
+        if (const Allocate* a = s.as<Allocate>()) used.push_back(a->buffer->name);
+        if (const Stage* stage = s.as<Stage>()) used.push_back(stage->name);
+        return true;
+      },
+      nullptr);
   std::string name = base;
   for (int n = 2; std::find(used.begin(), used.end(), name) != used.end(); ++n)
     name = fmt::format("{}.{}", base, n);

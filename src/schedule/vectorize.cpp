@@ -11,18 +11,18 @@ namespace {
 
 bool is_vectorized(const For* loop) { return makes_lanes(loop->mark); }
 
-void check_nesting(const StagePath& path, size_t at) {
+void check_nesting(const StagePath& path, size_t at, const std::vector<StagePath>& inside) {
   const For& loop = *path.loops[at];
   const std::string mark = full_name(path, at);
-  if (!allocated(loop.body).empty())
+  if (const std::vector<Buffer> own = allocated(loop.body); !own.empty())
     refuse(Rule::vectorize_allocated,
            fmt::format("buffer {} is allocated inside loop \"{}\"; each lane would need its own",
-                       allocated(loop.body)[0]->name, loop.var.name()),
+                       own[0]->name, loop.var.name()),
            "vectorize a loop inside", mark);
   const For* other = nullptr;
   for (size_t n = 0; n < at; ++n)
     if (is_vectorized(path.loops[n])) other = path.loops[n];
-  for (const StagePath& p : stage_paths(loop.body)) {
+  for (const StagePath& p : inside) {
     const auto found = std::find_if(p.loops.begin(), p.loops.end(), is_vectorized);
     if (found != p.loops.end()) other = *found;
   }
@@ -34,10 +34,10 @@ void check_nesting(const StagePath& path, size_t at) {
 }
 
 /// Bytes of the widest element that the stages under the loop store decide the lanes.
-DType widest_store(const For& loop) {
+DType widest_store(const std::vector<StagePath>& inside) {
   DType widest = DType::i8;
   int bytes = 0;
-  for (const StagePath& p : stage_paths(loop.body))
+  for (const StagePath& p : inside)
     for (const Buffer& b : p.stage->outputs)
       if (byte_size(b->dtype) > bytes) {
         bytes = byte_size(b->dtype);
@@ -47,20 +47,18 @@ DType widest_store(const For& loop) {
 }
 
 /// Every stage under the loop has a guard that depends on it: lowering turns that into a mask.
-bool is_guarded(const For& loop) {
-  const std::vector<StagePath> stages = stage_paths(loop.body);
-  return std::all_of(stages.begin(), stages.end(), [&](const StagePath& p) {
-    const Expr &a = p.stage->spatial_guard, &b = p.stage->reduce_guard;
-    return (a.defined() && uses_var(a, loop.var)) || (b.defined() && uses_var(b, loop.var));
+bool is_guarded(const Var& loop, const std::vector<StagePath>& inside) {
+  return std::all_of(inside.begin(), inside.end(), [&](const StagePath& p) {
+    return uses_var(p.stage->spatial_guard, loop) || uses_var(p.stage->reduce_guard, loop);
   });
 }
 
 /// A reduction whose lanes one operation combines into its element.
-bool combines_lanes(const StagePath& path, const For& loop) {
+bool combines_lanes(const StagePath& path, const For& loop, const std::vector<StagePath>& inside) {
   const Stage& stage = *path.stage;
   return loop.kind == AxisKind::reduce && binds_reduce(stage, loop.var) && stage.combiner &&
          combiner_op(*stage.combiner) && indexed_by_axes(stage) && stage.outputs.size() == 1 &&
-         stage_paths(loop.body).size() == 1;
+         inside.size() == 1;
 }
 
 }  // namespace
@@ -84,11 +82,12 @@ Program Vectorize::apply(const Program& program, const Target& target) const {
            fmt::format("loop \"{}\" has the symbolic extent {}; vectorize needs a constant", loop,
                        print(l.extent)),
            "split it by the number of lanes first", mark);
-  if (!combines_lanes(path, l)) check_iterations(path, at, "vectorize");
-  check_nesting(path, at);
-  const DType widest = widest_store(l);
+  const std::vector<StagePath> inside = stage_paths(l.body);
+  if (!combines_lanes(path, l, inside)) check_iterations(path, at, "vectorize");
+  check_nesting(path, at, inside);
+  const DType widest = widest_store(inside);
   const int lanes = target.lanes(widest);
-  if (*n % lanes != 0 && tail == Tail::exact && !is_guarded(l))
+  if (*n % lanes != 0 && tail == Tail::exact && !is_guarded(l.var, inside))
     refuse(
         Rule::vectorize_lanes,
         fmt::format("loop \"{}\" has extent {}; vectorize needs a multiple of {} ({} lanes of {})",

@@ -14,7 +14,8 @@ namespace {
 bool apart(const Schedule& s, const std::string& stage, const std::string& loop,
            Accumulation accumulation = Accumulation::conflicts) {
   const StagePath path = find_stage(s.program(), stage);
-  return writes_lie_apart(path, find_loop(path, loop), accumulation);
+  const size_t at = find_loop(path, loop);
+  return writes_lie_apart(path, at, at, accumulation);
 }
 
 }  // namespace
@@ -28,6 +29,13 @@ TEST_CASE("Iterations lie apart where each coefficient is more than the smaller 
   // The sum's iterations meet in their element, which is allowed where it is asked for.
   CHECK_FALSE(apart(s, "C", "k"));
   CHECK(apart(s, "C", "k", Accumulation::allowed));
+  // All loops of a nest at once.
+  const StagePath nest = find_stage(s.program(), "C");
+  CHECK(writes_lie_apart(nest, 0, 2, Accumulation::conflicts));
+  CHECK_FALSE(writes_lie_apart(nest, 0, 3, Accumulation::conflicts));
+  CHECK(writes_lie_apart(nest, 0, 3, Accumulation::allowed));
+  CHECK(conflict_in_nest(nest, 0, 3, Accumulation::allowed) == std::nullopt);
+  CHECK(conflict_in_nest(nest, 1, 3, Accumulation::conflicts)->loop == 3);
 }
 
 TEST_CASE("The quick test says nothing of indices other than sums of loops times constants") {
@@ -58,5 +66,6 @@ TEST_CASE("Coefficients that reach into each other, and readers beside the write
   const CacheWriteStages made = beside.cache_write("i");
   CHECK_FALSE(apart(beside, "C", "k.o"));  // C.load reads what C.store wrote
   CHECK(apart(beside, made.store, "j"));
-  CHECK_FALSE(apart(beside, made.store, "i"));
+  const StagePath store = find_stage(beside.program(), made.store);
+  CHECK_FALSE(writes_lie_apart(store, 1, 1, Accumulation::conflicts));  // i, round both
 }
