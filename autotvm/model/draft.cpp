@@ -14,11 +14,13 @@
 namespace tenon {
 namespace {
 
-constexpr double kLineBytes = 3;     // a cycle, from beyond the second cache, of single lines
-constexpr double kStreamBytes = 10;  // a cycle, of stores past the caches
-constexpr double kTurnCycles = 4;    // to go on to a page whose translation is elsewhere
-constexpr double kMemoryBytes = 4;   // a cycle, from beyond the third cache
-constexpr double kHidden = 0.5;      // of what comes from far away beside other work
+constexpr double kLineBytes = 3;       // a cycle, from beyond the second cache, of single lines
+constexpr double kStreamBytes = 7;     // a cycle, of stores past the caches
+constexpr double kBeside = 0.95;       // of them, those that go on beside other work
+constexpr double kStoreBuffer = 4096;  // bytes of stores past the caches that wait their turn
+constexpr double kTurnCycles = 4;      // to go on to a page whose translation is elsewhere
+constexpr double kMemoryBytes = 4;     // a cycle, from beyond the third cache
+constexpr double kHidden = 0.5;        // of what comes from far away beside other work
 constexpr double kMostInstructions = 4000;
 constexpr double kMostWorkspace = 1 << 30;
 
@@ -39,9 +41,18 @@ double far_rate(const MemoryBox& box) {
 struct StageCost {
   StageWork work;
   double near = 0, turns = 0, far = 0, memory = 0;  // cycles
+  double stream = 0;                                // of stores past the caches
   double total = 0;
   Sharing sharing;
 };
+
+/// All of the stage, where stores past the caches take so many cycles.
+double total_of(const StageCost& c, double stream) {
+  const double compute = c.work.cycles + c.work.ends + c.work.init;
+  const double near = std::max(compute, c.near) + c.turns;
+  const double far = std::max(c.far + stream, c.memory);
+  return std::max(near, far) + kHidden * std::min(near, far);
+}
 
 bool copies(const NestStage& s) {
   return !s.stage->combiner && s.ops.simple + s.ops.functions + s.ops.divisions == 0;
@@ -56,9 +67,12 @@ class Drafter {
     if (tree_.too_deep) out_.hopeless = "more than 32 loops round a stage";
     StageCost main;
     double all_points = 0, vector_points = 0;
-    for (const NestStage& s : tree_.stages) {
-      const StageCost c = cost_of(s);
-      add(s, c);
+    std::vector<StageCost> costs;
+    for (const NestStage& s : tree_.stages) costs.push_back(cost_of(s));
+    hide_streams(costs);
+    for (size_t n = 0; n < costs.size(); ++n) {
+      const StageCost& c = costs[n];
+      add(tree_.stages[n], c);
       all_points += c.work.points;
       if (c.work.lanes > 1) vector_points += c.work.points;
       if (c.total >= main.total) main = c;
@@ -89,7 +103,7 @@ class Drafter {
     for (const NestAccess& a : s.accesses) {
       if (tree_.buffers[static_cast<size_t>(a.buffer)].in_registers()) continue;
       if (a.store && streams(s)) {
-        c.far += traffic_.reached(s, a) / kStreamBytes;
+        c.stream += traffic_.reached(s, a) / kStreamBytes;
         continue;
       }
       const Moved near = traffic_.beyond(s, a, first_cache);
@@ -105,11 +119,32 @@ class Drafter {
       c.memory += memory.bytes / kMemoryBytes;
       f_.memory_bytes += memory.bytes;
     }
-    const double compute = c.work.cycles + c.work.ends + c.work.init;
-    const double near = std::max(compute, c.near) + c.turns;
-    const double far = std::max(c.far, c.memory);
-    c.total = std::max(near, far) + kHidden * std::min(near, far);
+    c.total = total_of(c, c.stream);
     return c;
+  }
+
+  /// Stores past the caches go on beside what other stages compute in the same loop, as far as they
+  /// wait in the store buffer. Where they take longer than the rest it stays full, and the rest
+  /// waits for them.
+  void hide_streams(std::vector<StageCost>& costs) const {
+    for (size_t n = 0; n < costs.size(); ++n) {
+      if (costs[n].stream == 0) continue;
+      const std::vector<int>& path = tree_.stages[n].path;
+      for (size_t l = path.size(); l-- > 0;) {
+        double others = 0, turns = costs[n].sharing.loop <= l ? costs[n].sharing.share : 1;
+        for (size_t m = 0; m < costs.size(); ++m) {
+          const std::vector<int>& other = tree_.stages[m].path;
+          if (m != n && other.size() > l && other[l] == path[l]) others += costs[m].total;
+        }
+        if (others == 0) continue;
+        for (size_t k = 0; k <= l; ++k) turns *= tree_.loops[static_cast<size_t>(path[k])].extent;
+        const double each = costs[n].stream * kStreamBytes / turns;
+        const double more = costs[n].total - total_of(costs[n], 0);
+        if (costs[n].stream < others)
+          costs[n].total -= kBeside * more * std::min(1.0, kStoreBuffer / each);
+        break;
+      }
+    }
   }
 
   void add(const NestStage& s, const StageCost& c) {
@@ -119,7 +154,7 @@ class Drafter {
     f_.end_cycles += c.work.ends + c.work.init;
     f_.near_cycles += c.near;
     f_.turn_cycles += c.turns;
-    f_.far_cycles += c.far;
+    f_.far_cycles += c.far + c.stream;
     f_.memory_cycles += c.memory;
     if (copies(s)) f_.copy_cycles += c.total;
     if (c.sharing.share == 1) f_.serial_cycles += c.total;

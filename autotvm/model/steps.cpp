@@ -1,11 +1,7 @@
 #include "autotvm/model/steps.h"
 
-#include <tenon/ir/notes.h>
-
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "autotvm/model/unit_work.h"
 
@@ -15,9 +11,10 @@ namespace {
 constexpr double kLatency = 4;             // cycles of a multiply-add or an addition
 constexpr double kEndCycles = 20;          // a loop's last branch is mispredicted
 constexpr double kPredicted = 24;          // up to so many iterations it is not
-constexpr double kUnrolledChunks = 8;      // vectors of a loop that nothing else unrolls
 constexpr double kTurnShuffles = 5;        // for a vector of a square that is turned
 constexpr double kLaneCycles = 1;          // to put one lane into, or take it out of a vector
+constexpr double kGatherCycles = 0.6;      // the same in a load of lanes from many places
+constexpr double kInFlight = 256;          // instructions that may wait at a time
 constexpr double kHorizontalLatency = 4;   // for each halving of the lanes
 constexpr double kFunctionRegisters = 16;  // constants and steps of an elementary function
 constexpr double kHorizontalOps = 8;       // to combine the lanes of a vector
@@ -29,28 +26,10 @@ constexpr double kSpillCost = 2;         // stores and loads for each register t
 // across two lines, and of the shorter of arithmetic and stores.
 constexpr double kVectorLoad = 0.13, kElementLoad = 0.05, kSplitLoad = 0.4, kStoreShare = 0.5;
 
-enum class Role : uint8_t { serial, unrolled, vector };
-
-class StageModel {
+class StageModel : private StageLoops {
  public:
   StageModel(const NestTree& tree, const NestStage& stage, const Target& target)
-      : tree_(tree), stage_(stage), target_(target), depth_(stage.path.size()) {
-    for (size_t l = 0; l < depth_; ++l) {
-      extents_[l] = loop(l).extent;
-      partitioned_[l] = (l > 0 && partitioned_[l - 1]) ||
-                        loop(l).loop->notes.count(std::string(kPartitionNote)) > 0;
-    }
-    find_roles();
-    find_lanes();
-    for (const NestAxis& axis : stage.axes)
-      for (size_t l = 0; l < depth_; ++l)
-        if (axis.reduce && axis.form.step[l] != 0) reduce_[l] = true;
-    for (size_t n = 0; n < stage.accesses.size(); ++n)
-      places_.push_back(place_of(stage.accesses[n]));
-    const NestAccess& result = stage.accesses.back();
-    apart_ = places_.back().in_registers && stage.stage->combiner &&
-             2 * distinct(result, extents_, true) * chunks(extents_) > target.vector_registers;
-  }
+      : StageLoops(tree, stage, target) {}
 
   StageWork work(const Sharing& sharing) {
     StageWork w;
@@ -83,154 +62,14 @@ class StageModel {
   }
 
  private:
-  using Extent = std::array<double, kMaxDraftLoops>;
-  struct Place {
-    LaneOrder order = LaneOrder::one;
-    bool in_registers = false;
-    double across = 0;         ///< share of its vectors that lie across two lines
-    bool interleaved = false;  ///< stores whose gaps an unrolled loop fills
-    double stride = 1;         ///< of strided lanes
-  };
-
-  const NestLoop& loop(size_t l) const { return tree_.loops[static_cast<size_t>(stage_.path[l])]; }
-  const NestBuffer& buffer(const NestAccess& a) const {
-    return tree_.buffers[static_cast<size_t>(a.buffer)];
-  }
-
-  static bool moves(const NestAccess& a, size_t l) {
-    return std::any_of(a.at.begin(), a.at.end(),
-                       [&](const IndexForm& f) { return f.step[l] != 0 || f.data; });
-  }
-  bool picks_register(size_t l) const {
-    return std::any_of(stage_.accesses.begin(), stage_.accesses.end(), [&](const NestAccess& a) {
-      return buffer(a).in_registers() && buffer(a).level <= l && moves(a, l);
-    });
-  }
-
-  void find_roles() {
-    bool inside = true;
-    for (size_t l = depth_; l-- > 0;) {
-      const LoopMark mark = loop(l).loop->mark;
-      if (makes_lanes(mark) && vector_ < 0) {
-        roles_[l] = Role::vector;
-        vector_ = static_cast<int>(l);
-      } else if (inside && (mark == LoopMark::unroll || makes_lanes(mark) || picks_register(l))) {
-        roles_[l] = Role::unrolled;
-      } else {
-        roles_[l] = Role::serial;
-        if (inside) innermost_ = static_cast<int>(l);
-        inside = false;
-      }
-    }
-  }
-
-  void find_lanes() {
-    if (vector_ < 0) return;
-    const double extent = extents_[static_cast<size_t>(vector_)];
-    const auto whole = std::bit_ceil(static_cast<uint64_t>(std::max(extent, 1.0)));
-    DType widest = stage_.stage->outputs[0]->dtype;
-    for (const Buffer& b : stage_.stage->outputs)
-      if (byte_size(b->dtype) > byte_size(widest)) widest = b->dtype;
-    lanes_ = std::min(static_cast<double>(target_.lanes(widest)), static_cast<double>(whole));
-    bytes_ = byte_size(widest);
-    used_lanes_ = extent / std::ceil(extent / lanes_);
-    const bool kept = picks_register(static_cast<size_t>(vector_));
-    chunks_unrolled_ = kept || std::ceil(extent / lanes_) <= kUnrolledChunks;
-  }
-
-  double chunks(const Extent& extents) const {
-    if (vector_ < 0 || !chunks_unrolled_) return 1;
-    return std::ceil(extents[static_cast<size_t>(vector_)] / lanes_);
-  }
-  /// Steps that the chunks of the vector loop take where they are a loop of their own.
-  double chunk_loop(const Extent& extents) const {
-    if (vector_ < 0 || chunks_unrolled_) return 1;
-    return std::ceil(extents[static_cast<size_t>(vector_)] / lanes_);
-  }
-
-  /// Elements of memory that the access moves by when the loop goes on by one.
-  double stride(const NestAccess& a, size_t l) const {
-    double pitch = 1, moved = 0;
-    for (size_t d = a.at.size(); d-- > 0;) {
-      if (std::abs(a.at[d].step[l]) >= 1) moved += a.at[d].step[l] * pitch;
-      pitch *= buffer(a).extents[d];
-    }
-    return moved;
-  }
-
-  Place place_of(const NestAccess& a) const {
-    Place p;
-    p.in_registers = buffer(a).in_registers();
-    if (vector_ < 0) return p;
-    const double along = std::abs(stride(a, static_cast<size_t>(vector_)));
-    if (a.data()) {
-      p.order = LaneOrder::gathered;
-    } else if (along == 1) {
-      p.order = LaneOrder::contiguous;
-      p.across = share_across(a);
-    } else if (along > 1) {
-      p.order = LaneOrder::gathered;
-      p.stride = along;
-      if (along <= 4) p.order = LaneOrder::strided;
-      const bool map = stage_.stage->combiner == nullptr;
-      for (size_t l = 0; map && along > 4 && l < depth_; ++l)
-        if (roles_[l] == Role::unrolled && extents_[l] >= 4 && std::abs(stride(a, l)) == 1)
-          p.order = LaneOrder::transposed;
-      for (size_t l = 0; map && a.store && l < depth_; ++l)
-        if (roles_[l] == Role::unrolled && extents_[l] == along && std::abs(stride(a, l)) == 1)
-          p.interleaved = true;
-    }
-    return p;
-  }
-
-  /// Of the vectors, those that begin within a line and end in the next one: every place that the
-  /// loops bring them to is as likely.
-  double share_across(const NestAccess& a) const {
-    const double line = target_.cache_line_bytes / buffer(a).element_bytes;
-    const double width = std::min(line, lanes_);
-    double at = 0, pitch = 1, aligned = 1;
-    for (size_t d = a.at.size(); d-- > 0;) {
-      at += a.at[d].constant * pitch;
-      pitch *= buffer(a).extents[d];
-    }
-    for (size_t l = 0; l < depth_; ++l) {
-      const double rest = std::fmod(std::abs(stride(a, l)), width);
-      if (static_cast<int>(l) == vector_ || rest == 0) continue;
-      const double places =
-          width / std::gcd(static_cast<int64_t>(rest), static_cast<int64_t>(width));
-      aligned /= std::min(extents_[l], std::max(1.0, places));
-    }
-    if (buffer(a).parameter && std::fmod(at, width) != 0 && aligned == 1) aligned = 0;
-    return (1 - aligned) * std::min(1.0, lanes_ * bytes_ / target_.cache_line_bytes);
-  }
-
-  /// Different places that the access reads while the unrolled loops run; `reduce`: those of
-  /// reductions too.
-  double distinct(const NestAccess& a, const Extent& extents, bool reduce) const {
-    double all = 1, box = 1;
-    for (size_t l = 0; l < depth_; ++l)
-      if (roles_[l] == Role::unrolled && (reduce || !reduce_[l]) && moves(a, l)) all *= extents[l];
-    if (all == 1) return 1;
-    for (const IndexForm& f : a.at) {
-      double width = 1;
-      for (size_t l = 0; l < depth_; ++l)
-        if (roles_[l] == Role::unrolled && (reduce || !reduce_[l]))
-          width += std::abs(f.step[l]) * (extents[l] - 1);
-      box *= f.data ? all : std::floor(width);
-    }
-    return std::min(all, box);
-  }
-
-  bool moves_with_innermost(const NestAccess& a) const {
-    return innermost_ < 0 || moves(a, static_cast<size_t>(innermost_));
-  }
-
   void add_load(Step& s, const NestAccess& a, const Place& p, const Extent& extents) const {
     if (p.in_registers) return;
     add_guard(s, a, p, extents);
     double n = loads_of(a, extents);
     if (!moves_with_innermost(a)) n /= extents_[static_cast<size_t>(innermost_)];
-    const double vectors = n * chunks(extents);
+    const double vectors = n * chunks(extents), again = read_again(a, p, extents);
+    s.contiguous += again;
+    s.stores += again;
     if (p.order != LaneOrder::one) s.ops += n * masked_chunks(extents);
     switch (p.order) {
       case LaneOrder::one:
@@ -250,18 +89,9 @@ class StageModel {
         break;
       case LaneOrder::gathered:
         s.gathered += vectors * used_lanes_;
-        s.shuffles += vectors * used_lanes_ * kLaneCycles;
+        s.shuffles += vectors * used_lanes_ * lane_cycles();
         break;
     }
-  }
-
-  /// Loads of the access in a step, vectors as one.
-  double loads_of(const NestAccess& a, const Extent& extents) const {
-    if (!apart_) return distinct(a, extents, true);
-    double n = distinct(a, extents, false);
-    for (size_t l = 0; l < depth_; ++l)
-      if (roles_[l] == Role::unrolled && reduce_[l] && moves(a, l)) n *= extents[l];
-    return n;
   }
 
   /// Of the vectors of the vector loop those of which some lanes lie outside: they are loaded and
@@ -339,24 +169,6 @@ class StageModel {
     }
   }
 
-  /// Vectors of an operand that wait in registers: those that the unrolled loops come back to run
-  /// over in between, in the order of these loops.
-  ///   for oc 2, for oh 14: Y[oc, oh, v] += X[oh, v] * W[oc]     ->   X 14, W 1
-  double waiting(const NestAccess& a, const Place& p, const Extent& extents) const {
-    const double chunks = this->chunks(extents);
-    const bool vectors = p.order != LaneOrder::one;
-    bool again = !vectors && chunks > 1;  // the chunks of the vector loop are innermost
-    double inside = vectors ? chunks : 1, most = again ? 1 : 0;
-    for (size_t l = depth_; l-- > 0;) {
-      if (roles_[l] != Role::unrolled || reduce_[l] || extents[l] == 1) continue;
-      if (moves(a, l))
-        inside *= extents[l];
-      else
-        most = std::max(most, inside);
-    }
-    return std::min(most, distinct(a, extents, false) * (vectors ? chunks : 1));
-  }
-
   void add_registers(Step& s, const Extent& extents) const {
     if (s.accumulators == 0) return;
     s.registers = s.accumulators;
@@ -405,8 +217,33 @@ class StageModel {
       }
     }
     add_registers(s, extents);
+    overlap_sums(s);
     return s;
   }
+
+  /// Sums that follow one another do not wait for each other: while one waits for its additions,
+  /// the next ones are in flight, as far as their instructions fit.
+  void overlap_sums(Step& s) const {
+    int l = innermost_;
+    double steps = 1;
+    for (; l >= 0 && reduce_[static_cast<size_t>(l)]; --l)
+      steps *= extents_[static_cast<size_t>(l)];
+    if (s.chain == 0 || l < 0 || !alone(static_cast<size_t>(l))) return;
+    s.sums_at_once = 1 + kInFlight / (steps * s.instructions());
+  }
+
+  /// Whether no other stage in the loop computes.
+  bool alone(size_t l) const {
+    return std::all_of(tree_.stages.begin(), tree_.stages.end(), [&](const NestStage& other) {
+      const bool inside = other.path.size() > l && other.path[l] == stage_.path[l];
+      return &other == &stage_ || !inside ||
+             (!other.stage->combiner && other.ops.simple == 0 && other.ops.functions == 0 &&
+              other.ops.divisions == 0);
+    });
+  }
+
+  /// Of a load whose lanes lie far apart: machines with masks have an instruction for it.
+  double lane_cycles() const { return target_.has_masks ? kGatherCycles : kLaneCycles; }
 
   /// Calls f(share of the steps, extents) for whole tiles and each rest of an axis that its loops
   /// overshoot.
@@ -464,19 +301,6 @@ class StageModel {
     }
     w.init = vectors * (places_.back().in_registers ? 0.5 : 1);
   }
-
-  const NestTree& tree_;
-  const NestStage& stage_;
-  const Target& target_;
-  size_t depth_;
-  Extent extents_{};
-  std::array<Role, kMaxDraftLoops> roles_{};
-  std::array<bool, kMaxDraftLoops> reduce_{}, partitioned_{};
-  std::vector<Place> places_;
-  int vector_ = -1, innermost_ = -1;
-  double lanes_ = 1, used_lanes_ = 1, bytes_ = 4;
-  bool chunks_unrolled_ = true;
-  bool apart_ = false;  // code generation shares no load between steps of the reduction
 };
 
 }  // namespace
@@ -486,7 +310,8 @@ double cycles_of(const Step& s) {
   const double arithmetic = std::max(s.ops / 2 + s.divide_cycles, s.shuffles);
   const double loads = s.loads() + s.split;
   const double stores = s.stores + s.scattered;
-  return std::max({arithmetic, loads / 2, stores, s.instructions() / 5, s.chain * kLatency, 1.0}) +
+  return std::max({arithmetic, loads / 2, stores, s.instructions() / 5,
+                   s.chain * kLatency / s.sums_at_once, 1.0}) +
          kVectorLoad * vectors + kElementLoad * elements + kSplitLoad * s.split +
          kStoreShare * std::min(arithmetic, stores);
 }

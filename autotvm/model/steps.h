@@ -1,18 +1,10 @@
 #pragma once
 #include <tenon/target/target.h>
 
+#include "autotvm/model/stage_loops.h"
 #include "autotvm/model/traffic.h"
 
 namespace tenon {
-
-/// How the lanes of a vector lie in memory.
-enum class LaneOrder : uint8_t {
-  one,         ///< all lanes the same element
-  contiguous,  ///< neighbours
-  strided,     ///< every second .. fourth element
-  transposed,  ///< far apart in a map whose unrolled loop runs along neighbours: squares turn
-  gathered     ///< one by one
-};
 
 /// One step of a stage: the body of its innermost loop that is neither unrolled nor vectors. All
 /// numbers are of whole steps; loads and stores count vectors, or lanes where each goes alone.
@@ -26,6 +18,7 @@ struct Step {
   double split = 0;                  ///< vectors among the loads that lie across two lines
   double stores = 0, scattered = 0;  ///< vectors, twice where across two lines; lanes one by one
   double chain = 0;                  ///< accumulations that wait for each other
+  double sums_at_once = 1;           ///< sums in flight while one waits
   double accumulators = 0;           ///< vectors kept in registers all the while
   double registers = 0;              ///< these and what a step of the reduction needs at once
   double spilled = 0;                ///< registers there are not
