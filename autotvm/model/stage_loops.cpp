@@ -167,6 +167,11 @@ double StageLoops::waiting(const NestAccess& a, const Place& p, const Extent& ex
 
 double StageLoops::read_again(const NestAccess& a, const Place& p, const Extent& extents) const {
   if (apart_ || p.in_registers || !stage_.stage->combiner) return 0;
+  const double whole = distinct(a, extents, true);
+  double uses = 1;
+  for (size_t l = 0; l < depth_; ++l)
+    if (roles_[l] == Role::unrolled && moves(a, l)) uses *= extents[l];
+  if (uses == whole) return 0;
   const double chunks = p.order == LaneOrder::one ? 1 : this->chunks(extents);
   const double sums = distinct(stage_.accesses.back(), extents, true) * this->chunks(extents);
   const double free = target_.vector_registers - sums - kWorkingRegisters;
@@ -181,7 +186,7 @@ double StageLoops::read_again(const NestAccess& a, const Place& p, const Extent&
     if (!reduce_[l] || extents[l] == 1 || !moves(a, l)) continue;
     const double all = distinct(a, inner, true), shared = once * extents[l] - all;
     if (shared / (extents[l] - 1) * chunks <= free) continue;
-    again += shared * chunks * distinct(a, extents, true) / all;
+    again += shared * chunks * whole / all;
   }
   return again;
 }

@@ -1,6 +1,7 @@
 #include "autotvm/model/traffic.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -9,7 +10,8 @@
 namespace tenon {
 namespace {
 
-constexpr double kWays = 16;  // lines of a set of the second cache
+constexpr double kWays = 16;   // lines of a set of the second cache
+constexpr double kHole = 128;  // bytes from one piece to the next: lines between are not touched
 
 /// The share of the boxes of loops from `level` on that lie inside the stage's axes.
 double useful(const NestStage& stage, size_t level) {
@@ -19,6 +21,46 @@ double useful(const NestStage& stage, size_t level) {
     share *= std::min(1.0, std::max(a.extent, width) / covered);
   }
   return share;
+}
+
+/// Elements that an index reaches while the loops from `level` on run: `pieces` runs of `run`,
+/// every `pitch`-th starts one.
+///   k*64 + l in k 0..8, l 0..16   ->   8 pieces of 16, 64 apart
+struct IndexRuns {
+  double run = 1, pieces = 1, pitch = 0;
+};
+
+IndexRuns runs_of(const IndexForm& f, size_t level) {
+  struct Moves {
+    double step, times;
+  };
+  std::array<Moves, kMaxDraftLoops> moves{};
+  size_t count = 0;
+  double points = 1;
+  for (size_t l = level; l < kMaxDraftLoops && f.span[l] > 0; ++l) {
+    const double step = std::abs(f.step[l]), reach = f.span[l] - f.span[l + 1];
+    if (step < 1 || reach < step) continue;
+    moves[count++] = {step, reach / step + 1};
+    points *= moves[count - 1].times;
+  }
+  IndexRuns out;
+  out.run = f.span[level] + 1.0;
+  if (points >= out.run) return out;
+  std::sort(moves.begin(), moves.begin() + static_cast<std::ptrdiff_t>(count),
+            [](const Moves& a, const Moves& b) { return a.step < b.step; });
+  out.run = 1;
+  for (size_t n = 0; n < count; ++n) {
+    const auto [step, times] = moves[n];
+    if (out.pieces == 1 && step <= out.run) {
+      out.run += step * (times - 1);
+    } else if (out.pieces == 1) {
+      out.pieces = times;
+      out.pitch = step;
+    } else {
+      out.pieces *= times;
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -106,7 +148,14 @@ MemoryBox Traffic::box(const NestAccess& access, const Sharing& sharing, double 
     if (sharing.share < 1 && level <= sharing.loop)
       width -= std::floor(std::abs(f.step[sharing.loop]) * loop_extent * (1 - sharing.share));
     width = std::clamp(width, 1.0, std::max(1.0, b.extents[d]));
-    if (together) {
+    const bool has_room = together && !f.data && width * pitch >= 2 * kHole;
+    const IndexRuns runs = has_room ? runs_of(f, level) : IndexRuns();
+    if (runs.pieces > 1 && runs.pitch * pitch >= kHole && width == f.span[level] + 1.0) {
+      e.run *= runs.run;
+      e.pieces = runs.pieces;
+      e.pitch = runs.pitch * pitch;
+      width = runs.run;
+    } else if (together) {
       e.run *= width;
     } else if (width > 1) {
       if (e.pieces == 1) e.pitch = pitch;

@@ -30,6 +30,23 @@ TEST_CASE("A reader right behind its writer finds the data in the cache") {
   CHECK(draft_of(together).cycles < draft_of(apart).cycles);
 }
 
+TEST_CASE("A loop that takes a part of each row brings in the lines of that part alone") {
+  const Tensor x = input("X", f32, {64, 2048});
+  const Axis i("i", 64), l("l", 64), k("k", 32);
+  const Program p =
+      make_program("parts", {compute("Y", {i, l}, sum(x(i, Expr(k) * 64 + Expr(l)), k))});
+  // Eight rows of 8 KiB do not fit the first cache; lines of their parts come once all the same.
+  const auto brought = [&](int64_t part) {
+    Schedule s(p, machine());
+    s.split("i", 8);
+    s.split("l", part);
+    s.reorder({"i.o", "l.o", "k", "i.i", "l.i"});
+    return beyond(nests_of(s.program(), {}), "Y", "X", first_cache);
+  };
+  CHECK(brought(16) == 64 * 2048 * 4);
+  CHECK(brought(8) > 64 * 2048 * 4);  // half a line at a time
+}
+
 TEST_CASE("Stores past the caches do not fetch lines first") {
   const Tensor x = input("X", f32, {4096, 1024});
   const Axis i("i", 4096), j("j", 1024);
