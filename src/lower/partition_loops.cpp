@@ -273,21 +273,21 @@ Stmt Partitioner::consecutive(const For& n, const std::vector<Part>& parts, bool
 Stmt Partitioner::trimmed(const For& n, const std::vector<Part>& parts, bool selects) {
   For out = n;
   out.body = {};
+  int64_t low = 0, high = 0, pieces = 0;
   for (const Part& part : parts) {
     simplifier_.set_range(n.var, {part.low, part.high - 1});
     const Stmt body = stmt(part.body, selects);
     if (!body.defined()) continue;
-    if (out.body.defined()) {
-      const auto low = *as_int(n.min), extent = *as_int(n.extent);
-      simplifier_.set_range(n.var, {low, low + extent - 1});
-      out = n;
-      out.body = stmt(n.body, selects);
-      break;
-    }
-    out.min = int_imm(part.low);
-    out.extent = int_imm(part.high - part.low);
+    if (pieces++ == 0) low = part.low;
+    high = part.high;
     out.body = body;
   }
+  if (pieces > 1) {
+    simplifier_.set_range(n.var, {low, high - 1});
+    out.body = stmt(n.body, selects);
+  }
+  out.min = int_imm(low);
+  out.extent = int_imm(high - low);
   return out.body.defined() ? make_stmt(std::move(out)) : Stmt();
 }
 

@@ -183,6 +183,16 @@ TEST_CASE("partition_loops takes padding apart where the loop asks for it") {
   CHECK(has(lowered(padded_conv_tree(56, 14, LoopMark::unroll, false)), "select"));
 }
 
+TEST_CASE("partition_loops trims lanes to their guard where it takes padding apart") {
+  const std::string text = print(partition_loops(
+      compact_buffers(
+          lower_stages(expand_inits(padded_conv_tree(28, 32, LoopMark::vectorize, true))),
+          avx512()),
+      4000));
+  CHECK(has(text, "in 0..28  vectorize"));
+  CHECK_FALSE(has(text, "in 0..32"));
+}
+
 TEST_CASE("partition_loops gives each of several joined parts a loop of its own") {
   const Buffer a = vec("A", 4), b = vec("B", 9), c = vec("C", 7), out = vec("O", 20);
   Program p = map_tree(20, LoopMark::serial, {a, b, c}, out, [&](const Expr& i) {
