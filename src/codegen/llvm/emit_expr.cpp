@@ -1,4 +1,5 @@
 #include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -69,6 +70,31 @@ std::vector<int> lane_range(int first, int count) {
   std::vector<int> lanes(count);
   for (int i = 0; i < count; ++i) lanes[i] = first + i;
   return lanes;
+}
+
+// Whether `mask` is off in every lane where `condition` is.
+bool only_where(llvm::Value* mask, llvm::Value* condition) {
+  if (mask == condition) return true;
+  if (auto* both = llvm::dyn_cast<llvm::BinaryOperator>(mask);
+      both && both->getOpcode() == llvm::Instruction::And)
+    return only_where(both->getOperand(0), condition) || only_where(both->getOperand(1), condition);
+  const auto *m = llvm::dyn_cast<llvm::Constant>(mask),
+             *c = llvm::dyn_cast<llvm::Constant>(condition);
+  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(mask->getType());
+  if (!m || !c || !type || mask->getType() != condition->getType()) return false;
+  for (unsigned lane = 0; lane < type->getNumElements(); ++lane) {
+    const llvm::Constant *on = m->getAggregateElement(lane), *wanted = c->getAggregateElement(lane);
+    if (!on || !wanted || !(on->isZeroValue() || wanted->isOneValue())) return false;
+  }
+  return true;
+}
+
+// A masked load that gives zeros in every lane where the condition is off: no choice is needed.
+bool zero_unless(llvm::Value* condition, llvm::Value* v) {
+  auto* load = llvm::dyn_cast<llvm::IntrinsicInst>(v);
+  if (!load || load->getIntrinsicID() != llvm::Intrinsic::masked_load) return false;
+  auto* off = llvm::dyn_cast<llvm::Constant>(load->getArgOperand(3));
+  return off && off->isNullValue() && only_where(load->getArgOperand(2), condition);
 }
 
 }  // namespace
@@ -145,6 +171,9 @@ llvm::Value* Emitter::emit_select(const Select& n) {
   llvm::Value* yes = has_load(n.yes) ? under_predicate(condition, n.yes) : emit(n.yes);
   llvm::Value* no =
       has_load(n.no) ? under_predicate(builder_.CreateNot(condition), n.no) : emit(n.no);
+  if (auto* zero = llvm::dyn_cast<llvm::Constant>(no);
+      zero && zero->isNullValue() && zero_unless(condition, yes))
+    return yes;
   llvm::Value* chosen = builder_.CreateSelect(condition, yes, no);
   const bool copies = bits_.count(yes) > 0 || bits_.count(no) > 0;
   if (copies && known_bits(yes) && known_bits(no))

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "codegen/llvm/codegen.h"
 #include "flat.h"
 
 using namespace tenon;
@@ -39,6 +40,36 @@ TEST_CASE("masked loads and stores touch nothing beyond the mask, at either end"
       }
     }
   }
+}
+
+TEST_CASE("a choice between an element and zero needs no more than the mask of its load") {
+  const int64_t n = 40;
+  const Buffer x = flat_buffer("x", f32, n), y = flat_buffer("y", f32, kLanes);
+  const Expr at = ramp(Expr(0), Expr(1), kLanes);
+  const auto chosen = [&](int64_t first, double otherwise, bool masked) {
+    const Expr inside = ramp(Expr(0), Expr(1), kLanes) >= broadcast(Expr(first), kLanes);
+    const Expr from = ramp(Expr(3), Expr(1), kLanes);
+    const Expr value = masked ? load(x, {from}, first_lanes(kLanes, Expr(13))) : load(x, {from});
+    return program({x}, {y},
+                   store(y, at, select(inside, value, broadcast(float_imm(otherwise), kLanes))));
+  };
+  for (const Target& target : runnable_targets())
+    for (int64_t first : {0, 1, 5, 16})
+      for (double otherwise : {0.0, -0.0, 2.0})
+        for (bool masked : {false, true}) {
+          const Array in = counting(n), out = full(f32, {kLanes}, -1);
+          run(chosen(first, otherwise, masked), {guarded_copy(in), out}, target);
+          for (int64_t k = 0; k < (masked ? 13 : kLanes); ++k) {
+            INFO(target.name << " from " << first << " else " << otherwise << " lane " << k);
+            const double wanted = k < first ? otherwise : in.to_doubles()[k + 3];
+            CHECK(out.to_doubles()[k] == wanted);
+            CHECK(std::signbit(out.to_doubles()[k]) == std::signbit(wanted));
+          }
+        }
+  const std::string text = generate_assembly(chosen(1, 0.0, false), Target::parse("x86-64/avx512"));
+  CHECK(text.find("vmovups") != std::string::npos);
+  CHECK(text.find("vandps") == std::string::npos);
+  CHECK(text.find("vblend") == std::string::npos);
 }
 
 TEST_CASE("strides of -1, 0, 2 and -3, and indices read from memory") {
