@@ -82,6 +82,20 @@ void describe_x(Contraction& c, const Expr& x, const Var& vector) {
   c.x_order.push_back(last);
 }
 
+/// The reduction that moves a dimension of x together with axis `extra`, of all `vars`.
+std::optional<Windows> find_windows(const Expr& x, const std::vector<Var>& vars, size_t spatial,
+                                    size_t extra) {
+  const Load* l = x.as<Load>();
+  for (size_t d = 0; l && d + 1 < l->indices.size(); ++d)
+    for (size_t k = spatial; k < vars.size(); ++k) {
+      const Expr& index = l->indices[d];
+      const Windows w{k - spatial, step_along(index, vars[extra]), step_along(index, vars[k]),
+                      step_along(l->indices.back(), vars[spatial - 1])};
+      if (w.step > 0 && w.dilation > 0 && w.vector_step > 0) return w;
+    }
+  return std::nullopt;
+}
+
 /// Decides the part of each spatial axis but the last.
 void assign_parts(Contraction& c, const std::vector<Var>& vars,
                   const std::vector<LoopExtent>& loops, size_t spatial, const Expr& x,
@@ -122,6 +136,8 @@ std::optional<Contraction> read_contraction(const StagePath& path) {
   c.vector = loops[spatial - 1];
   describe_x(c, product->first, vars[spatial - 1]);
   assign_parts(c, vars, loops, spatial, product->first, product->second);
+  if (c.extra && !c.rows && !c.batch.empty())
+    c.windows = find_windows(product->first, vars, spatial, spatial - 2);
   c.reduce.assign(loops.begin() + static_cast<std::ptrdiff_t>(spatial), loops.end());
   return c;
 }

@@ -11,6 +11,15 @@
 
 namespace tenon {
 
+/// How X is read where each result has a channel of its own (a depthwise convolution): along the
+/// dimension that `extra` moves, a reduction moves as well, so that neighbouring rows share rows of
+/// X.
+struct Windows {
+  size_t taps = 0;                 // of Contraction::reduce, that reduction
+  int64_t step = 1, dilation = 1;  // of `extra`, of a tap
+  int64_t vector_step = 1;         // of the vector axis, in elements
+};
+
 /// A reduction whose last spatial axis can become vectors, and the part that each loop plays.
 /// Matrix products and convolutions are sums of products X * W, X being the factor that moves with
 /// the last axis; pools and reductions over other than the last dimension have X alone.
@@ -27,6 +36,7 @@ struct Contraction {
   std::string x_buffer;             // X when it is a plain element of a buffer, else empty
   std::vector<int> x_order;         // order of its dimensions with the vector axis last
   bool x_contiguous = false;        // along `vector` X reads neighbours, or every second element
+  std::optional<Windows> windows;   // a product without rows
   bool in_panels = false;           // X must be copied: its elements are groups of others
   double step_cost = 1;             // multiply-adds that take as long as what one step does
 

@@ -6,6 +6,7 @@
 
 #include "kernels/contraction.h"
 #include "kernels/templates.h"
+#include "kernels/window_tile.h"
 #include "schedule/composites/cost.h"
 #include "schedule/composites/nests.h"
 #include "schedule/composites/register_sum.h"
@@ -19,6 +20,7 @@ struct TileChoice {
   bool rows_outside = false;  // the loop over row tiles stands outside of that over vector tiles
   bool pack_x = false;
   bool unroll_taps = false;
+  bool inlined = false;  // the maps before the sum become a part of it
 };
 
 double points(const std::vector<LoopExtent>& loops) {
@@ -76,6 +78,54 @@ TileChoice choose(const Contraction& c, const Target& target, Knobs& knobs) {
   return choice;
 }
 
+/// A border of a constant round elements that stay in their order.
+bool only_pads(const Stage& stage) {
+  const Select* s = stage.values[0].as<Select>();
+  const Load* inside = s ? s->yes.as<Load>() : nullptr;
+  const Expr* border = s ? &without_casts(s->no) : nullptr;
+  if (!inside || !(border->as<FloatImm>() || border->as<IntImm>())) return false;
+  if (inside->indices.size() != stage.axes.size()) return false;
+  for (size_t d = 0; d < stage.axes.size(); ++d)
+    if (step_along(inside->indices[d], stage.axes[d].axis.var) != 1) return false;
+  return true;
+}
+
+/// The maps before the sum, of which there are some, only give it a border.
+bool has_border(const Program& program, const std::vector<std::string>& maps) {
+  const std::vector<StagePath> paths = stage_paths(program.body);
+  return !maps.empty() && std::all_of(paths.begin(), paths.end(), [&](const StagePath& path) {
+    return std::find(maps.begin(), maps.end(), path.stage->name) == maps.end() ||
+           only_pads(*path.stage);
+  });
+}
+
+/// Rows of windows that share what they read.
+TileChoice choose_windows(const Contraction& c, const Program& program, const Target& target,
+                          Knobs& knobs) {
+  const std::vector<std::string> maps = roles(program).prologue;
+  const bool padded = has_border(program, maps);
+  const WindowTile best = best_window_tile(c, padded, target);
+  const int64_t most_vectors =
+      std::min<int64_t>(ceil_div(c.vector.extent, target.lanes(c.dtype)), 16);
+  TileChoice choice;
+  choice.tile.extra = knobs.pick("extra",
+                                 ladder(std::min(c.extra->extent, kMostWindowRows),
+                                        {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, best.tile.extra),
+                                 best.tile.extra);
+  choice.tile.vectors = knobs.pick(
+      "vectors", ladder(most_vectors, {1, 2, 3, 4, 5, 6, 7, 8, 12, 16}, best.tile.vectors),
+      best.tile.vectors);
+  choice.unroll_taps = knobs.flag("unroll_taps", true);
+  if (padded) choice.inlined = knobs.flag("inline", best.inlined);
+  const int64_t free = registers_free(target);
+  knobs.require(
+      [free](const Point& p) {
+        return window_registers(p.number("extra"), p.number("vectors")) <= free;
+      },
+      "the tile needs more vector registers than the target has");
+  return choice;
+}
+
 /// The loops of the anchor after tiling.
 struct TiledLoops {
   std::vector<Loop>
@@ -93,6 +143,10 @@ TiledLoops split_and_reorder(Schedule& s, const Contraction& c, const TileChoice
   for (const LoopExtent& l : c.batch) t.outer.push_back({c.stage, l.loop});
   for (const LoopExtent& l : c.outer) t.outer.push_back({c.stage, l.loop});
   for (const LoopExtent& l : c.reduce) t.reduce.push_back({c.stage, l.loop});
+  if (c.windows) {  // taps that share rows follow each other
+    const auto taps = t.reduce.begin() + static_cast<std::ptrdiff_t>(c.windows->taps);
+    std::rotate(taps, taps + 1, t.reduce.end());
+  }
   std::vector<Loop> inner;
   if (c.extra) {
     const auto [o, i] = anchor.split(c.extra->loop, choice.tile.extra);
@@ -179,15 +233,36 @@ void compute_producers_at(Schedule& s, const std::string& anchor, const Loop& lo
   }
 }
 
+/// The innermost reductions are written out while the code stays small.
+void unroll_taps(Schedule& s, const Contraction& c, const TileChoice& choice, const TiledLoops& t) {
+  int64_t code = c.windows ? choice.tile.extra * choice.tile.vectors : 1;
+  for (size_t n = t.reduce.size(); n-- > 0;) {
+    const int64_t extent = loop_extent(s, t.reduce[n]);
+    code *= extent;
+    if (c.windows ? code > kMostWindowCode : extent > 7) break;
+    s.try_apply(Unroll{c.stage, t.reduce[n].name});  // too many copies: the loop stays
+  }
+}
+
+/// Each tile at the border has code of its own, so that masks are constant and others have none.
+void cut_border(Schedule& s, const Contraction& c, const TiledLoops& t) {
+  for (size_t n = c.batch.size() + c.outer.size(); n < t.outer.size(); ++n)
+    s.try_apply(Partition{c.stage, t.outer[n].name});
+}
+
 }  // namespace
 
 void tile_template(Schedule& s, Knobs& knobs) {
   const std::string anchor = roles(s.program()).anchor;
   const auto c = find_contraction(s.program(), anchor);
   TENON_CHECK(c, "tile_template on a program without a sum of products");
-  const TileChoice choice = choose(*c, s.target(), knobs);
+  const TileChoice choice = c->windows ? choose_windows(*c, s.program(), s.target(), knobs)
+                                       : choose(*c, s.target(), knobs);
 
-  inline_before_producers(s, anchor);
+  if (choice.inlined)
+    inline_prologue(s);
+  else
+    inline_before_producers(s, anchor);
   const bool rows_outside = choice.rows_outside || rows_should_be_parallel(*c, choice, s.target());
   const TiledLoops t = split_and_reorder(s, *c, choice, rows_outside);
   const Loop tile_loop = t.outer.back();
@@ -197,11 +272,10 @@ void tile_template(Schedule& s, Knobs& knobs) {
 
   if (choice.pack_x) pack_x(s, *c, t.vector_tiles, done);
   for (const Loop& l : t.unrolled) s[anchor].unroll(l);
-  if (choice.unroll_taps)
-    for (size_t n = c->reduce.size(); n-- > 0 && c->reduce[n].extent <= 7;)
-      s.try_apply(Unroll{anchor, t.reduce[n].name});  // too many copies: the loop stays
+  if (choice.unroll_taps) unroll_taps(s, *c, choice, t);
   s[anchor].vectorize(t.vector, {Tail::mask});
   for (size_t n = 1; n < in_tile; ++n) finish_map_in_tile(s, done[n], tile_loop);
+  if (choice.inlined) cut_border(s, *c, t);
   const Loop parallel = fuse_and_parallel(s, anchor, t.outer);
   if (!c->rows) compute_producers_at(s, anchor, parallel, done);
   schedule_rest(s, done);

@@ -13,6 +13,7 @@
 #include "kernels/conv.h"
 #include "kernels/table.h"
 #include "kernels/templates.h"
+#include "kernels/window_tile.h"
 #include "lower/lower.h"
 
 using namespace tenon;
@@ -196,6 +197,28 @@ TEST_CASE("a depthwise convolution keeps its sums and shares what neighbouring t
       const auto model = static_cast<double>(9 * pixels);
       CHECK(body.fma_share() >=
             0.95 * model / (model + static_cast<double>(loads + 2 * pixels) + 9 + 4));
+    }
+  }
+}
+
+TEST_CASE("a depthwise convolution in plain layout reads each row once for all its taps") {
+  for (const Target& target : targets()) {
+    const Program program = by_words("conv2d", {"c_in=64", "h=64", "w=64", "c_out=64", "k=3",
+                                                "pad=1", "groups=64", "constant=W"});
+    const auto c = find_contraction(program, roles(program).anchor);
+    REQUIRE(c);
+    const RegisterTile tile = best_window_tile(*c, true, target).tile;
+    CAPTURE(target.name, tile.extra, tile.vectors);
+    const std::vector<Body> hot = hot_loops(program, target);
+    REQUIRE(!hot.empty());
+    for (const Body& body : hot) {
+      if (target.vector_registers > 16)
+        check_registers(body, target);
+      else  // the taps of W
+        CHECK(body.count("\\(%rsp") <= body.size() / 8);
+      const int64_t sums = tile.extra * tile.vectors, loads = (tile.extra + 2) * tile.vectors * 3;
+      const auto model = static_cast<double>(9 * sums);
+      CHECK(body.fma_share() >= 0.9 * model / (model + static_cast<double>(loads + 2 * sums) + 13));
     }
   }
 }
