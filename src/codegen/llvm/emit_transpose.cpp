@@ -60,20 +60,28 @@ struct Emitter::Transposed {
   const Store* store = nullptr;
 };
 
-/// Whether the index is known where the statement starts, and moves by one with the loop bound to
-/// `here` and `next`, each lane alike.
+/// Whether the index is known where the statement starts, and moves by one with each step of the
+/// loop, each lane alike. The loop is bound to its first step, before and after.
 bool Emitter::steps_by_one(const Expr& index, const For& n, const Linear& min) {
   for (const Var& v : free_vars(index))
     if (!frame_.vars.count(v.get())) return false;
   memo_.assign(1, {});
   const auto here = lane_form(index);
-  bind_step(n, min, 1);
-  memo_.assign(1, {});
-  const auto next = lane_form(index);
+  bool all = here.has_value();
+  for (int64_t k = 1; all && k < *as_int(n.extent); ++k) {
+    bind_step(n, min, k);
+    memo_.assign(1, {});
+    const auto next = lane_form(index);
+    if (!next) {
+      all = false;
+      break;
+    }
+    const Linear base = sum(next->base, here->base, -1),
+                 stride = sum(next->stride, here->stride, -1);
+    all = base.is_constant() && base.constant == k && stride.is_constant() && stride.constant == 0;
+  }
   bind_step(n, min, 0);
-  if (!here || !next) return false;
-  const Linear base = sum(next->base, here->base, -1), stride = sum(next->stride, here->stride, -1);
-  return base.is_constant() && base.constant == 1 && stride.is_constant() && stride.constant == 0;
+  return all;
 }
 
 /// The loads that gather along loop n, bound to its first step, what lies next to each other.

@@ -72,6 +72,33 @@ TEST_CASE("a choice between an element and zero needs no more than the mask of i
   CHECK(text.find("vblend") == std::string::npos);
 }
 
+TEST_CASE("columns of rows that break off are gathered where they break off") {
+  const int64_t apart = 30, far = 500;
+  const Array in = counting(far * 3 + apart * kLanes);
+  for (const Target& target : runnable_targets())
+    for (int64_t length : {1, 2, 3, 4, 6}) {
+      const Buffer x = flat_buffer("x", f32, far * 3 + apart * kLanes),
+                   y = flat_buffer("y", f32, 8 * kLanes);
+      const Var i("i");
+      const Expr from =
+          floor_div(Expr(i), Expr(length)) * Expr(far) + floor_mod(Expr(i), Expr(length));
+      if (7 / length * far + apart * kLanes > far * 3 + apart * kLanes) continue;
+      const Array out = full(f32, {8 * kLanes}, -1);
+      run(program({x}, {y},
+                  loop(i, Expr(8),
+                       store(y, ramp(Expr(i) * kLanes, Expr(1), kLanes),
+                             load(x, {ramp(from, Expr(apart), kLanes)})),
+                       LoopMark::unroll)),
+          {guarded_copy(in), out}, target);
+      for (int64_t k = 0; k < 8 * kLanes; ++k) {
+        const int64_t step = k / kLanes,
+                      at = step / length * far + step % length + k % kLanes * apart;
+        INFO(target.name << " rows of " << length << " element " << k);
+        REQUIRE(out.to_doubles()[k] == in.to_doubles()[at]);
+      }
+    }
+}
+
 TEST_CASE("strides of -1, 0, 2 and -3, and indices read from memory") {
   const int64_t n = 64;
   const Array in = counting(n);
