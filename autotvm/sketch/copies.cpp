@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/composites/copies.h"
 #include "schedule/composites/nests.h"
 
 namespace tenon {
@@ -45,6 +46,19 @@ void turn(Schedule& s, const std::string& copy, std::vector<Loop> loops, const P
   if (at_root) fuse_and_parallel(s, copy, loops);
 }
 
+/// What a copy holds behind dimension `dim` of the operand are stretches of its memory: sums over
+/// whole dimensions, the first of them whole or a block.
+bool whole_rows_behind(const AnchorNest& nest, const TilePlan& plan, const Operand& o, size_t dim) {
+  for (size_t d = dim + 1; d < o.dims.size(); ++d) {
+    const OperandDim& row = o.dims[d];
+    if (row.axes.size() != 1 || !nest.is_reduction(row.axes[0]) || row.steps[0] != 1) return false;
+    const bool whole = nest.axes[row.axes[0]].extent == row.extent &&
+                       (plan.k_block == 0 || row.axes[0] != nest.longest_reduction());
+    if (d > dim + 1 && !whole) return false;
+  }
+  return dim + 1 < o.dims.size();
+}
+
 }  // namespace
 
 Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand& o,
@@ -80,6 +94,8 @@ Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand
   if (p.group > 1) p.layout.push_back({dim(p.terms_dim), p.group, 0});
   if (p.width > 1) p.layout.push_back({dim(p.dim), 1, p.width});
   if (p.group > 1) p.layout.push_back({dim(p.terms_dim), 1, p.group});
+  p.across = !o.computed && p.group == 1 && p.width > 1 && p.width <= target.lanes(o.dtype) &&
+             whole_rows_behind(nest, plan, o, p.dim);
   return p;
 }
 
@@ -94,6 +110,11 @@ void finish_copy(Schedule& s, const std::string& copy, std::vector<Loop> loops, 
   }
   if (p.width == 1) {
     if (at_root) fuse_and_parallel(s, copy, {loops[0]});
+    return;
+  }
+  if (p.across) {
+    const std::vector<Loop> outer = transpose_copy(s, copy, loops, p.dim, p.width);
+    if (at_root) fuse_and_parallel(s, copy, outer);
     return;
   }
   const auto [outer, inner] = s[copy].split(loops[p.dim], p.width);

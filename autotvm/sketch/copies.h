@@ -17,6 +17,7 @@ struct Packing {
   size_t terms_dim = 0;  // where one element is a group of terms
   int64_t group = 1;
   bool turned = false;  // only another order of the dimensions: `dim` last
+  bool across = false;  // lanes lie across the operand's rows, which are read in order
 };
 
 Packing packing_of(const TileSketch& sketch, const TilePlan& plan, const Operand& o,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "autotvm/sketch/copies.h"
 #include "tests/unit/autotvm/sketched.h"
 
 using namespace tenon;
@@ -184,6 +185,21 @@ TEST_CASE("sketches: rows that two axes cut together can be packed along the inn
   const std::vector<TileSketch> sketches = tile_sketches(nest, false, two_cores());
   CHECK(sketches[0].vector_axis == 3);
   CHECK(sketches[0].standard.pack[1] == "root");
+}
+
+TEST_CASE("sketches: lanes across rows are transposed where the rows go on behind them") {
+  const Target target = two_cores();
+  const AnchorNest nest = nest_of(blocked_convolution(), "Y");
+  const Operand &x = nest.operands[0], &w = nest.operands[1];
+  const TileSketch sketch = tile_sketches(nest, false, target)[0];
+  CHECK(packing_of(sketch, sketch.standard, w, target).across);
+  CHECK_FALSE(packing_of(sketch, sketch.standard, x, target).across);
+  const AnchorNest depthwise_nest = nest_of(depthwise(), "Y");
+  for (const TileSketch& other : tile_sketches(depthwise_nest, false, target)) {
+    if (other.vector_axis != 0) continue;
+    CHECK_FALSE(packing_of(other, other.standard, depthwise_nest.operands[0], target).across);
+    CHECK(packing_of(other, other.standard, depthwise_nest.operands[1], target).across);
+  }
 }
 
 TEST_CASE("sketches: an instruction that adds up groups is used where the target has it") {
