@@ -22,7 +22,7 @@ constexpr size_t kContenders = 3;        // that are timed beside the default in
 constexpr double kNearBest = 1.03;       // who else may be the best
 constexpr double kInterpreterShare = 8;  // of the time, that what is right is checked in
 constexpr double kNoiseShare = 0.005;    // a gain of less is none
-constexpr double kChoosingShare = 0.4;   // of the final comparison's time; the rest confirms
+constexpr double kChoosingShare = 0.3;   // of the final time, for each of these rounds
 constexpr const char* kCompared = "timed again beside the default schedule";
 
 std::string utc_now() {
@@ -468,7 +468,7 @@ void TuneSession::confirm() {
   const std::optional<LoggedRecord> best = best_record(records_, query_);
   const std::optional<LoggedRecord> standard = latest_default();
   if (!best || !standard || best->record.trace == default_trace_) return;
-  compare({*best, *standard}, (1 - kChoosingShare) * compare_s_);
+  compare({*best, *standard}, (1 - kMaxComparisons * kChoosingShare) * compare_s_);
 }
 
 TuneReport TuneSession::finish() {

@@ -17,7 +17,7 @@ constexpr double kTimedUs = 2e4;    // a kernel's samples: of long calls a few s
 constexpr int kLeastSamples = 3;
 constexpr double kRecheckUs = 300;                      // the second look
 constexpr int kCompareRounds = 3, kCompareSamples = 5;  // processes, and samples in each
-constexpr double kLongestSampleUs = 2500;  // of those: what a kernel finds cold matters less
+constexpr double kLongestSampleUs = 10000;  // of those: what a kernel finds cold matters less
 
 double least(const std::vector<double>& samples) {
   return *std::min_element(samples.begin(), samples.end());
