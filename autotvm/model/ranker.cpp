@@ -22,7 +22,7 @@ namespace {
 
 /// Of what features mean and what labels are: a file of another version is not used. To be raised
 /// with each change of the draft score or of the store features.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr size_t kLeastRows = 32, kLeastSamples = 8;
 /// Of what other operators say of a program beside its draft. Without it (1.0) fewer of the first
 /// 16 are good ones, on operators left out, than by the draft alone; perf_ranker measures it.
