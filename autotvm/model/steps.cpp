@@ -13,8 +13,6 @@ constexpr double kEndCycles = 20;          // a loop's last branch is mispredict
 constexpr double kPredicted = 24;          // up to so many iterations it is not
 constexpr double kTurnShuffles = 5;        // for a vector of a square that is turned
 constexpr double kLaneCycles = 1;          // to put one lane into, or take it out of a vector
-constexpr double kGatherCycles = 0.6;      // the same in a load of lanes from many places
-constexpr double kInFlight = 256;          // instructions that may wait at a time
 constexpr double kHorizontalLatency = 4;   // for each halving of the lanes
 constexpr double kFunctionRegisters = 16;  // constants and steps of an elementary function
 constexpr double kHorizontalOps = 8;       // to combine the lanes of a vector
@@ -89,7 +87,7 @@ class StageModel : private StageLoops {
         break;
       case LaneOrder::gathered:
         s.gathered += vectors * used_lanes_;
-        s.shuffles += vectors * used_lanes_ * lane_cycles();
+        s.shuffles += vectors * used_lanes_ * kLaneCycles;
         break;
     }
   }
@@ -217,33 +215,8 @@ class StageModel : private StageLoops {
       }
     }
     add_registers(s, extents);
-    overlap_sums(s);
     return s;
   }
-
-  /// Sums that follow one another do not wait for each other: while one waits for its additions,
-  /// the next ones are in flight, as far as their instructions fit.
-  void overlap_sums(Step& s) const {
-    int l = innermost_;
-    double steps = 1;
-    for (; l >= 0 && reduce_[static_cast<size_t>(l)]; --l)
-      steps *= extents_[static_cast<size_t>(l)];
-    if (s.chain == 0 || l < 0 || !alone(static_cast<size_t>(l))) return;
-    s.sums_at_once = 1 + kInFlight / (steps * s.instructions());
-  }
-
-  /// Whether no other stage in the loop computes.
-  bool alone(size_t l) const {
-    return std::all_of(tree_.stages.begin(), tree_.stages.end(), [&](const NestStage& other) {
-      const bool inside = other.path.size() > l && other.path[l] == stage_.path[l];
-      return &other == &stage_ || !inside ||
-             (!other.stage->combiner && other.ops.simple == 0 && other.ops.functions == 0 &&
-              other.ops.divisions == 0);
-    });
-  }
-
-  /// Of a load whose lanes lie far apart: machines with masks have an instruction for it.
-  double lane_cycles() const { return target_.has_masks ? kGatherCycles : kLaneCycles; }
 
   /// Calls f(share of the steps, extents) for whole tiles and each rest of an axis that its loops
   /// overshoot.
@@ -310,8 +283,7 @@ double cycles_of(const Step& s) {
   const double arithmetic = std::max(s.ops / 2 + s.divide_cycles, s.shuffles);
   const double loads = s.loads() + s.split;
   const double stores = s.stores + s.scattered;
-  return std::max({arithmetic, loads / 2, stores, s.instructions() / 5,
-                   s.chain * kLatency / s.sums_at_once, 1.0}) +
+  return std::max({arithmetic, loads / 2, stores, s.instructions() / 5, s.chain * kLatency, 1.0}) +
          kVectorLoad * vectors + kElementLoad * elements + kSplitLoad * s.split +
          kStoreShare * std::min(arithmetic, stores);
 }

@@ -18,7 +18,6 @@ struct Step {
   double split = 0;                  ///< vectors among the loads that lie across two lines
   double stores = 0, scattered = 0;  ///< vectors, twice where across two lines; lanes one by one
   double chain = 0;                  ///< accumulations that wait for each other
-  double sums_at_once = 1;           ///< sums in flight while one waits
   double accumulators = 0;           ///< vectors kept in registers all the while
   double registers = 0;              ///< these and what a step of the reduction needs at once
   double spilled = 0;                ///< registers there are not

@@ -14,34 +14,6 @@ Step step_of(const Schedule& s, const std::string& stage, const Target& target) 
 
 }  // namespace
 
-TEST_CASE("A load of lanes from many places takes two thirds of putting them in one by one") {
-  const Tensor x = input("X", f32, {64, 64});
-  const Axis i("i", 64), r("r", 64);
-  Schedule s(make_program("columns", {compute("Y", {i}, sum(x(i, r), r))}), machine());
-  s.reorder({"r", "i"}).vectorize("i");
-  Target narrow = machine();
-  narrow.has_masks = false;
-  CHECK(step_of(s, "Y", machine()).gathered == 64);
-  CHECK(step_of(s, "Y", machine()).shuffles == Approx(0.6 * 64));
-  CHECK(step_of(s, "Y", narrow).gathered == 64);
-  CHECK(step_of(s, "Y", narrow).shuffles == 64);
-}
-
-TEST_CASE("Short sums that follow one another do not wait for each other") {
-  const Tensor x = input("X", f32, {64, 64});
-  const Axis i("i", 64), j("j", 64), r("r", 64);
-  const Tensor total = compute("S", {i}, sum(x(i, r), r));
-  const Schedule alone(make_program("sums", {total}), machine());
-  const Step step = step_of(alone, "S", machine());
-  CHECK(step.chain == 1);
-  CHECK(step.sums_at_once == Approx(1 + 256 / (64 * step.instructions())));
-  CHECK(cycles_of(step) < 3);
-  // A sum on which the rest of the loop's body waits has none beside it.
-  Schedule shared(make_program("share", {compute("Y", {i, j}, x(i, j) * total(i))}), machine());
-  shared["S"].compute_at("Y", "i");
-  CHECK(step_of(shared, "S", machine()).sums_at_once == 1);
-}
-
 TEST_CASE("What steps share is stored and read again where no register keeps it so long") {
   const Tensor x = input("X", f32, {34, 64}), f = input("F", f32, {3, 64, 16});
   const Axis w("w", 32), o("o", 16), t("t", 3), c("c", 64);
