@@ -98,7 +98,10 @@ std::shared_ptr<ForecastModel> ranker_model(const TaskSpace& space, const Task& 
                                 options.ranker, options.ranker));
   }
   LoadedRanker loaded;
-  if (options.ranker != "none") loaded = load_ranker(named ? options.ranker : shipped_ranker());
+  if (named)
+    loaded = load_ranker(options.ranker);
+  else if (options.ranker != "none" && !task.target.is_gpu())  // it was learned on CPUs
+    loaded = load_ranker(shipped_ranker());
   warning = loaded.warning;
   return std::make_shared<RankerModel>(space, task, options.threads, std::move(loaded.ranker));
 }

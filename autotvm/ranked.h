@@ -34,9 +34,9 @@ class RankerModel : public ForecastModel {
   std::map<SpacePoint, Row> rows_;
 };
 
-/// What corrects the forecasts of a guided search: the ranker of options.ranker. Null for another
-/// search, and, with a warning, where there are no trees. UserError for a file that is not there;
-/// one that cannot be used is a warning.
+/// What corrects the forecasts of a guided search: the ranker of options.ranker, or on a CPU the
+/// shipped one. Null for another search, and, with a warning, where there are no trees. UserError
+/// for a file that is not there; one that cannot be used is a warning.
 std::shared_ptr<ForecastModel> ranker_model(const TaskSpace& space, const Task& task,
                                             const TuneOptions& options, std::string& warning);
 

@@ -36,7 +36,7 @@ struct TuneOptions {
   int threads = 0;  ///< that kernels are measured with; 0: all allowed cores
   std::string search = "guided";
   SpaceKind space = SpaceKind::both;
-  /// File of a ranker (`tenon log train`) that knows other tasks; empty: the shipped one; "none":
+  /// File of a ranker that knows other tasks; empty: the shipped one, on CPUs; "none":
   /// the draft score and this session's trials alone.
   std::string ranker;
   double trial_timeout_s = 10;  ///< for one call of a candidate

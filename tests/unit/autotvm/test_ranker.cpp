@@ -360,6 +360,15 @@ TEST_CASE("guided: what a model knew is believed as far as trials bear it out") 
   CHECK(small_a(-1).second >= 8);  // until the trials say otherwise
 }
 
+TEST_CASE("the shipped ranker is one of this version and says something") {
+  if (trees_are_missing()) return;
+  const LoadedRanker shipped = load_ranker(TENON_SOURCE_DIR "/tuning_logs/shipped/ranker.json");
+  CHECK(shipped.warning == "");
+  REQUIRE(shipped.ranker.knows());
+  const RankerFeatures tiled = ranker_features(tiled_product().program(), machine(), 1);
+  CHECK(shipped.ranker.predict({&tiled.values}).at(0) != 0);
+}
+
 TEST_CASE("tuning: a ranker's file that is named must be there") {
   if (trees_are_missing()) return;
   TuneOptions options;
