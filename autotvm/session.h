@@ -44,7 +44,8 @@ class TuneSession {
   /// No trial is begun after this instant of now_us(), nor started in run().
   void begin_until(double us) { runner_->begin_until(us); }
   /// Times the fastest and the default in turns, until the best of all is one that was timed so,
-  /// then that and the default once more, and reports these times. TuneError when nothing worked.
+  /// then that and the default once more where it was chosen among several, and reports the last
+  /// turn's times. TuneError when nothing worked.
   TuneReport finish();
 
   const Task& task() const { return task_; }

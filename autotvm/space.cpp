@@ -3,6 +3,8 @@
 #include <tenon/autotvm/sketch.h>
 #include <tenon/schedule/roles.h>
 
+#include <algorithm>
+
 namespace tenon {
 namespace {
 

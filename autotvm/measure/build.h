@@ -38,8 +38,8 @@ class CompilerPool {
   CompilerPool(const CompilerPool&) = delete;
   CompilerPool& operator=(const CompilerPool&) = delete;
 
-  /// Compiles each program. Results in order; fewer, the first ones, when `stop` was set or
-  /// `until_us` (of now_us()) has passed: then no other program is begun.
+  /// Compiles each program, the largest first. Results in order, up to the first program that was
+  /// not compiled: once `stop` is set or `until_us` (of now_us()) has passed no other is begun.
   std::vector<Built> build(const std::vector<const Program*>& programs,
                            double until_us = std::numeric_limits<double>::infinity());
 

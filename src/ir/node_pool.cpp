@@ -12,6 +12,10 @@ constexpr size_t kMostKept = 1024;  // blocks of a size: the nodes of some ten l
 #endif
 constexpr size_t kStep = 16, kLargest = 512;
 
+size_t place_of(size_t bytes) { return (bytes + kStep - 1) / kStep; }
+/// What is taken for so many bytes: a block serves all sizes of its place.
+size_t rounded(size_t bytes) { return place_of(bytes) * kStep; }
+
 struct FreeBlock {
   FreeBlock* next;
 };
@@ -41,9 +45,6 @@ class NodePool {
     FreeBlock* first = nullptr;
     size_t count = 0;
   };
-  static size_t place_of(size_t bytes) { return (bytes + kStep - 1) / kStep; }
-  static size_t rounded(size_t bytes) { return place_of(bytes) * kStep; }
-
   std::array<List, kLargest / kStep + 1> lists_{};
 };
 
@@ -62,7 +63,8 @@ NodePool::~NodePool() {
 }  // namespace
 
 void* take_node_block(size_t bytes) {
-  return bytes > kLargest || pool_is_gone ? ::operator new(bytes) : pool.take(bytes);
+  if (bytes > kLargest) return ::operator new(bytes);
+  return pool_is_gone ? ::operator new(rounded(bytes)) : pool.take(bytes);
 }
 
 void give_node_block(void* block, size_t bytes) noexcept {

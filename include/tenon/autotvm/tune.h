@@ -55,7 +55,7 @@ struct TuneOptions {
 /// What a tuning session did.
 struct TuneReport {
   LoggedRecord best;      ///< never slower than the default beyond noise
-  LoggedRecord baseline;  ///< the default schedule, timed in turns with the best after its choice
+  LoggedRecord baseline;  ///< the default schedule, timed in turns with the best
   int64_t trials = 0;     ///< made in this session
   int64_t resumed = 0;    ///< found in the log
   double seconds = 0;

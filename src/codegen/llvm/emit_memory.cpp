@@ -241,7 +241,8 @@ void Emitter::store_interleaved(const BufferNode& b, const Linear& base, int64_t
   const bool whole_words = std::all_of(base.terms.begin(), base.terms.end(),
                                        [&](const auto& t) { return t.coefficient % stride == 0; });
   const int64_t place = whole_words && base.constant > 0 ? base.constant % stride : 0;
-  llvm::Type* words = wide(builder_.getIntNTy(static_cast<unsigned>(8 * word)), per_store);
+  value = builder_.CreateBitCast(value, wide(builder_.getIntNTy(8U * bytes), lanes));  // of f16
+  llvm::Type* words = wide(builder_.getIntNTy(8U * word), per_store);
   llvm::Type* elements = wide(memory_type(b.dtype), per_store * static_cast<int>(stride));
   for (int first = 0; first < lanes; first += per_store) {
     std::vector<int> piece(per_store), spread;

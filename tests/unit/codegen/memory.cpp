@@ -130,6 +130,27 @@ TEST_CASE("strides of -1, 0, 2 and -3, and indices read from memory") {
   }
 }
 
+TEST_CASE("narrow elements that a store leaves gaps between fill them with nothing") {
+  for (const Target& target : runnable_targets())
+    for (DType t : {i8, i16, f16, bf16, boolean})
+      for (int64_t stride : {2, 3, 4, 8})
+        for (int64_t first = 0; first < stride; ++first) {
+          const int64_t n = kLanes * stride;
+          const Buffer x = flat_buffer("x", t, kLanes), y = flat_buffer("y", t, n);
+          const Program p = program({x}, {y},
+                                    store(y, ramp(Expr(first), Expr(stride), kLanes),
+                                          load(x, {ramp(Expr(0), Expr(1), kLanes)})));
+          const Array in = random(t, {kLanes}, 3), out = random(t, {n}, 4);
+          std::vector<double> expected = out.to_doubles();
+          for (int64_t k = 0; k < kLanes; ++k)
+            expected[static_cast<size_t>(first + k * stride)] =
+                in.to_doubles()[static_cast<size_t>(k)];
+          run(p, {in, out}, target);
+          INFO(target.name << " " << name(t) << " every " << stride << " from " << first);
+          CHECK(out.to_doubles() == expected);
+        }
+}
+
 TEST_CASE("columns of a square are read by rows, whole or in part, and nothing beside it") {
   const Var r("r");
   for (const Target& target : runnable_targets())
