@@ -3,13 +3,17 @@
 #include <array>
 
 namespace tenon {
+
+#if defined(__SANITIZE_ADDRESS__)  // it watches memory that was given back
+
+void* take_node_block(size_t bytes) { return ::operator new(bytes); }
+void give_node_block(void* block, size_t) noexcept { ::operator delete(block); }
+
+#else
+
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kMostKept = 0;  // the sanitizer watches memory that was given back
-#else
 constexpr size_t kMostKept = 1024;  // blocks of a size: the nodes of some ten loop trees
-#endif
 constexpr size_t kStep = 16, kLargest = 512;
 
 size_t place_of(size_t bytes) { return (bytes + kStep - 1) / kStep; }
@@ -71,5 +75,7 @@ void give_node_block(void* block, size_t bytes) noexcept {
   if (bytes > kLargest || pool_is_gone) return ::operator delete(block);
   pool.give(block, bytes);
 }
+
+#endif
 
 }  // namespace tenon
