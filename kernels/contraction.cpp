@@ -158,14 +158,19 @@ std::optional<Contraction> find_contraction(const Program& program, const std::s
   return std::nullopt;
 }
 
+int64_t points_in(const std::vector<LoopExtent>& loops) {
+  int64_t count = 1;
+  for (const LoopExtent& l : loops) count *= l.extent;
+  return count;
+}
+
 int64_t registers_used(const RegisterTile& t) {
   return t.rows * t.extra * t.vectors + t.extra * t.vectors + 1;
 }
 
 double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target& target) {
   const int64_t lanes = target.lanes(c.dtype);
-  double points = 1;
-  for (const LoopExtent& k : c.reduce) points *= static_cast<double>(k.extent);
+  const auto points = static_cast<double>(points_in(c.reduce));
   double total = 0;
   each_tile(extent_of(c.rows), tile.rows, [&](double row_tiles, int64_t rows) {
     each_tile(extent_of(c.extra), tile.extra, [&](double extra_tiles, int64_t extra) {

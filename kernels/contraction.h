@@ -54,6 +54,9 @@ struct RegisterTile {
   bool operator==(const RegisterTile&) const = default;
 };
 
+/// Iterations of the loops together.
+int64_t points_in(const std::vector<LoopExtent>& loops);
+
 /// Vector registers that the tile's inner loop keeps busy: accumulators, the vectors of X and one
 /// element of W.
 int64_t registers_used(const RegisterTile& tile);

@@ -23,18 +23,13 @@ struct TileChoice {
   bool inlined = false;  // the maps before the sum become a part of it
 };
 
-double points(const std::vector<LoopExtent>& loops) {
-  double count = 1;
-  for (const LoopExtent& l : loops) count *= static_cast<double>(l.extent);
-  return count;
-}
-
 /// Packing copies each element of X once for all rows: it pays when rows are many or X is not
 /// contiguous.
 bool packing_pays(const Contraction& c, const RegisterTile& tile) {
   if (c.x_buffer.empty() || !c.rows) return false;
   if (!c.x_contiguous) return c.rows->extent >= 4;
-  const double bytes = points(c.reduce) * static_cast<double>(c.vector.extent * byte_size(c.dtype));
+  const auto bytes =
+      static_cast<double>(points_in(c.reduce) * c.vector.extent * byte_size(c.dtype));
   return c.rows->extent >= 12 * tile.rows && bytes > 1e6;
 }
 
@@ -199,7 +194,7 @@ void inline_before_producers(Schedule& s, const std::string& anchor) {
 bool rows_should_be_parallel(const Contraction& c, const TileChoice& choice, const Target& target) {
   if (!c.rows) return false;
   const int64_t lanes = target.lanes(c.dtype), width = choice.tile.vectors * lanes;
-  const double others = points(c.batch) * points(c.outer) *
+  const double others = static_cast<double>(points_in(c.batch) * points_in(c.outer)) *
                         static_cast<double>(ceil_div(extent_of(c.extra), choice.tile.extra) *
                                             ceil_div(c.vector.extent, width));
   return balance(static_cast<int64_t>(others), target.cores) + 0.05 <

@@ -12,17 +12,15 @@ namespace {
 /// What a row of a copy costs beside its vectors: its loop, and loads that wait for its stores.
 constexpr double kCopiedRowCycles = 8;
 
-/// Of what a line from beyond the second cache waits, one from there does.
-constexpr double kNearShare = 0.25;
+/// Cycles that a line from beyond the second cache comes late, for each row beside it (measured);
+/// of these, one from that cache waits the share.
+constexpr double kLateCycles = 0.6, kNearShare = 0.25;
+
+/// Of the second caches, what X and the result may take and stay in them from call to call.
+constexpr double kStays = 0.9;
 
 /// A tile of several vectors side by side takes so much longer than the same in rows (measured).
 constexpr double kSideBySide = 1.06;
-
-int64_t points_of(const Contraction& c) {
-  int64_t points = 1;
-  for (const LoopExtent& k : c.reduce) points *= k.extent;
-  return points;
-}
 
 /// Rows of X that so many rows of a tile read, over all taps of a column.
 int64_t rows_read(const Contraction& c, int64_t rows) {
@@ -40,9 +38,9 @@ double late_cycles(const Contraction& c, int64_t rows, const Target& target) {
   double bytes = static_cast<double>(results * (w.step * w.vector_step + 1) * byte_size(c.dtype));
   for (const auto& loops : {c.batch, c.outer})
     for (const LoopExtent& l : loops) bytes *= static_cast<double>(l.extent);
-  const bool far = bytes > 0.9 * static_cast<double>(target.cores * target.l2_bytes);
+  const bool far = bytes > kStays * static_cast<double>(target.cores * target.l2_bytes);
   const double share = far ? 1 : bytes > static_cast<double>(target.l1d_bytes) ? kNearShare : 0;
-  return share * 0.6 * static_cast<double>(rows - 1);
+  return share * kLateCycles * static_cast<double>(rows - 1);
 }
 
 /// A copy of a channel of X with its border: a load and a store for each vector.
@@ -56,7 +54,7 @@ double copy_cycles(const Contraction& c, const Target& target) {
 
 /// One tile of so many rows of `width` elements.
 double cycles_of_tile(const Contraction& c, int64_t rows, int64_t width, const Target& target) {
-  const int64_t lanes = target.lanes(c.dtype), points = points_of(c);
+  const int64_t lanes = target.lanes(c.dtype), points = points_in(c.reduce);
   const int64_t vectors = ceil_div(width, lanes), of_one = std::min(width, lanes);
   // Where there is but one vector it is no longer than it must be.
   const int64_t held = vectors > 1 ? lanes : static_cast<int64_t>(std::bit_ceil(uint64_t(of_one)));
@@ -65,7 +63,8 @@ double cycles_of_tile(const Contraction& c, int64_t rows, int64_t width, const T
   const auto sums = static_cast<double>(rows * vectors);
   const auto row_reads = static_cast<double>(rows_read(c, rows) * columns);
   const double reads = row_reads * static_cast<double>(vectors);
-  const double lines = 1 + std::min(1.0, static_cast<double>(held * byte_size(c.dtype)) / 64);
+  const double lines =
+      1 + std::min(1.0, static_cast<double>(held * byte_size(c.dtype)) / target.cache_line_bytes);
   const double loads = (picks ? 2 : 1) * reads * lines / 2;
   const double steps =
       (sums * static_cast<double>(points) + (picks ? reads : 0) + (masked ? row_reads : 0)) / 2;
@@ -90,7 +89,7 @@ double window_cycles(const Contraction& c, const RegisterTile& tile, const Targe
 }
 
 WindowTile best_window_tile(const Contraction& c, bool padded, const Target& target) {
-  const int64_t points = points_of(c), free = registers_free(target),
+  const int64_t points = points_in(c.reduce), free = registers_free(target),
                 most_vectors = ceil_div(c.vector.extent, target.lanes(c.dtype));
   WindowTile best;
   std::optional<double> least;

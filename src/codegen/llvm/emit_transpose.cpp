@@ -72,10 +72,8 @@ bool Emitter::steps_by_one(const Expr& index, const For& n, const Linear& min) {
     bind_step(n, min, k);
     memo_.assign(1, {});
     const auto next = lane_form(index);
-    if (!next) {
-      all = false;
-      break;
-    }
+    all = next.has_value();
+    if (!all) break;
     const Linear base = sum(next->base, here->base, -1),
                  stride = sum(next->stride, here->stride, -1);
     all = base.is_constant() && base.constant == k && stride.is_constant() && stride.constant == 0;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "autotvm/model/store_features.h"
+#include "drafted.h"
 #include "fake_session.h"
 #include "spaces.h"
 
@@ -24,17 +25,6 @@ bool trees_are_missing() {
     return true;
   }
   return false;
-}
-
-Target machine() {
-  Target t;
-  t.name = "x86-64/avx512";
-  t.vector_bits = 512;
-  t.vector_registers = 32;
-  t.has_fma = t.has_masks = true;
-  t.l1d_bytes = 32 << 10;
-  t.l2_bytes = 512 << 10;
-  return t;
 }
 
 /// C[60,64] = A[60,128] B[128,64], six rows of the whole width in registers, four steps of k
