@@ -97,6 +97,8 @@ class TuneSession {
   void count_status(const Record& record);
   std::optional<Candidate> candidate_of(const Record& record) const;
   std::optional<LoggedRecord> latest_default() const;
+  double default_us() const;
+  bool long_calls() const;
   std::vector<LoggedRecord> contenders() const;
   bool compare(const std::vector<LoggedRecord>& contenders, double seconds);
   bool choose();

@@ -281,7 +281,7 @@ double step_cycles(const BlockedConv& c, const ConvTile& t, const Target& target
   // Loads and lines that arrive are in each other's way long before they are the limit.
   const double friction = 0.1 * loads + 0.3 * static_cast<double>(vectors);
   return std::max(
-             {accumulators / 2, loads / 2, issued / 5, far ? w_bytes / kNearBytes : 0.0, 4.0}) +
+             {accumulators / 2, loads / 2, issued / 5, far ? w_bytes / memory_rates(target).near : 0.0, 4.0}) +
          friction + ends;
 }
 

@@ -32,6 +32,7 @@ struct Sizes {
   double batch = 1;
   int64_t m = 1, n = 1, k = 1, lanes = 1, bytes = 4;
   double step_cost = 1;
+  MemoryRates rates = {};
 };
 
 Sizes sizes_of(const Contraction& c, const Target& target) {
@@ -43,6 +44,7 @@ Sizes sizes_of(const Contraction& c, const Target& target) {
   s.lanes = target.lanes(c.dtype);
   s.bytes = byte_size(c.dtype);
   s.step_cost = c.step_cost;
+  s.rates = memory_rates(target);
   return s;
 }
 
@@ -110,9 +112,9 @@ Streams streams_of_x(const Sizes& s, const Blocking& b, const Cut& c, const Targ
                      bool in_panels) {
   const int64_t row = s.n * s.bytes;
   const bool pieces = !in_panels && c.width < s.n;
-  const double piece = std::gcd(row, kPage) >= 2048 ? kConflictBytes : kPieceBytes;
+  const double piece = std::gcd(row, kPage) >= 2048 ? s.rates.conflict : s.rates.piece;
   const double split = in_panels ? 0 : split_part(s, target);
-  const Stream far{target.vector_bits / 8.0 / (pieces ? piece : kNearBytes), split,
+  const Stream far{target.vector_bits / 8.0 / (pieces ? piece : s.rates.near), split,
                    kFarSplitCycles};
   const int64_t block = (b.panels_outside ? 1 : c.panels) * c.width * s.bytes;
   const bool near = stays_near(static_cast<double>(c.k_block), block, in_panels ? block : row,
@@ -151,7 +153,7 @@ double reread_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2)
   const double missing = std::clamp(block / l2 - 1.05, 0.0, 1.0);
   const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
   return missing * static_cast<double>(b.row_pieces) * (passes - 1) *
-         static_cast<double>(s.k * s.n * s.bytes) / kFarBytes;
+         static_cast<double>(s.k * s.n * s.bytes) / s.rates.far;
 }
 
 /// How much longer it takes to read the rows of a block where they are parts of longer ones.
@@ -186,7 +188,7 @@ double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Ta
   const double passes = static_cast<double>(ceil_div(c.piece, b.tile.rows));
   const double of_row = std::min<double>(kPage, s.n * s.bytes) / kPage;
   const double pages = static_cast<double>(c.k_block) * of_row;
-  const double far = pages <= kOpenPages / 2 ? kFarBytes : kMissBytes;
+  const double far = pages <= kOpenPages / 2 ? s.rates.far : s.rates.miss;
   const double l2 = static_cast<double>(target.l2_bytes);
   if (share_of_core(s, b, c, target) <= 0.6 * l2) return turn_cycles(s, b, c);
   double cycles = x / far * notice(s, c);
@@ -198,15 +200,15 @@ double unpacked_cycles(const Sizes& s, const Blocking& b, const Cut& c, const Ta
 double fetched_cycles(const Sizes& s, const Blocking& b, const Cut& c) {
   const double bytes = static_cast<double>(b.row_pieces * s.k * s.n * s.bytes);
   const double work = static_cast<double>(c.piece * c.width / s.lanes) / 2;  // a step of a panel
-  const double fetch = static_cast<double>(c.width * s.bytes) / kFarBytes;
-  return bytes / 64 * kFetchCycles + std::max(0.0, 1 - 0.5 * work / fetch) * bytes / kFarBytes;
+  const double fetch = static_cast<double>(c.width * s.bytes) / s.rates.far;
+  return bytes / 64 * kFetchCycles + std::max(0.0, 1 - 0.5 * work / fetch) * bytes / s.rates.far;
 }
 
 /// X copied once a piece of rows: it is read in order and written to the second cache; elements
 /// that are no neighbours go one by one.
 double packing_cycles(const Contraction& c, const Sizes& s, const Blocking& b, const Cut& parts) {
   const double x = static_cast<double>(s.k * s.n * s.bytes);
-  const double line = c.x_contiguous ? 64 / kFarBytes * notice(s, parts) + kCopyCycles
+  const double line = c.x_contiguous ? 64 / s.rates.far * notice(s, parts) + kCopyCycles
                                      : 64.0 / static_cast<double>(s.bytes) * 2;
   return static_cast<double>(b.row_pieces) * x / 64 * line;
 }
@@ -220,8 +222,8 @@ double first_cycles(const Contraction& c, const Sizes& s, const Blocking& b, con
   if (b.panels_outside && ahead) return fetched_cycles(s, b, parts);
   if (b.panels_outside)
     return fetched_cycles(s, b, parts) + turn_cycles(s, b, parts) +
-           x / static_cast<double>(parts.panels) / kMissBytes;
-  if (ahead) return x / kFarBytes;
+           x / static_cast<double>(parts.panels) / s.rates.miss;
+  if (ahead) return x / s.rates.far;
   return b.packed ? packing_cycles(c, s, b, parts) : unpacked_cycles(s, b, parts, target);
 }
 
@@ -236,14 +238,14 @@ double traffic_cycles(const Sizes& s, const Blocking& b, const Cut& c, double l2
     const double part = static_cast<double>(c.piece * std::min(s.n, c.panels * c.width) * s.bytes);
     const double results =
         part > l2 ? static_cast<double>((c.k_blocks - 1) * s.m * s.n * s.bytes) : 0;
-    return (missing * 0.4 * static_cast<double>(c.tiles) * w + results) / kFarBytes;
+    return (missing * 0.4 * static_cast<double>(c.tiles) * w + results) / s.rates.far;
   }
   const double part = static_cast<double>(c.piece * s.bytes) *
                       static_cast<double>(std::min(s.n, c.panels * c.width));
   const double results = static_cast<double>(s.m * s.n * s.bytes);
   double cycles = 0;
-  if (w > l2) cycles += 0.5 * static_cast<double>(c.blocks) * w / kFarBytes;
-  if (part > l2) cycles += static_cast<double>(c.k_blocks - 1) * results / kFarBytes;
+  if (w > l2) cycles += 0.5 * static_cast<double>(c.blocks) * w / s.rates.far;
+  if (part > l2) cycles += static_cast<double>(c.k_blocks - 1) * results / s.rates.far;
   return cycles;
 }
 

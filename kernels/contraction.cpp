@@ -181,7 +181,7 @@ double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target&
         // Beyond half of the first cache, X comes from the second one.
         const double x_bytes = static_cast<double>(extra * vectors * target.vector_bits / 8);
         const bool far = points * x_bytes > static_cast<double>(target.l1d_bytes) / 2;
-        const double stream = far ? x_bytes / kNearBytes : 0;
+        const double stream = far ? x_bytes / memory_rates(target).near : 0;
         // Start and store of the accumulators, spread over the steps.
         const double ends = (static_cast<double>(rows * extra * vectors) * 2 + 12) / points;
         total += row_tiles * extra_tiles * tiles *

@@ -67,6 +67,7 @@ double unit_cycles(const UnitConv& u, const UnitCut& cut, const Target& target) 
   const double w = static_cast<double>(u.c.w_bytes), x = static_cast<double>(u.c.x_bytes);
   const double patch = 2 * rows * line * points / step / taps;
   const double cores = target.cores;
+  const MemoryRates rates = memory_rates(target);
   double near = 0, far = 0;  // bytes of a step from the second cache; of a core from beyond
   if (cut.pixels_outside) {
     near = (w > l1 ? lanes * 16 * line : 0) + (patch > l1 ? 1 : 1 / panels) * rows * line / taps;
@@ -77,9 +78,9 @@ double unit_cycles(const UnitConv& u, const UnitCut& cut, const Target& target) 
   }
   const double dots =
       static_cast<double>(p.tiles) * lanes * unit_dot_cycles(p.each, cut.lane_tiles);
-  const double cycles = std::max(dots, near / kNearBytes) * points / step;
+  const double cycles = std::max(dots, near / rates.near) * points / step;
   const double ends = 3 * rows * lanes + 60;
-  return images * panels * (cycles + ends) / cores + far / kFarBytes / 2;
+  return images * panels * (cycles + ends) / cores + far / rates.far / 2;
 }
 
 UnitCut best_cut(const UnitConv& u, const Target& target) {

@@ -20,6 +20,7 @@ struct Sizes {
   int64_t m = 1, n = 1, d = 1, e = 1;  // rows, columns between, steps of the first, columns out
   int64_t lanes = 1, vector_bytes = 64, near_bytes = 0;
   double l2_bytes = 0;
+  MemoryRates rates = {};
   bool contiguous = false;  // the first product's X along the columns
 };
 
@@ -38,6 +39,7 @@ Sizes sizes_of(const FusedProducts& f, const Target& target) {
   s.vector_bytes = target.vector_bits / 8;
   s.near_bytes = target.l1d_bytes / 2;
   s.l2_bytes = static_cast<double>(target.l2_bytes);
+  s.rates = memory_rates(target);
   s.contiguous = f.first.x_contiguous;
   return s;
 }
@@ -52,7 +54,7 @@ double product_cycles(const Sizes& s, int64_t rows, int64_t tile_rows, int64_t c
       const double loads = static_cast<double>(r + v) / 2;
       const int64_t panel = v * s.vector_bytes;
       const double stream =
-          steps * panel > s.near_bytes ? static_cast<double>(panel) / kNearBytes : 0;
+          steps * panel > s.near_bytes ? static_cast<double>(panel) / s.rates.near : 0;
       const double step = std::max({static_cast<double>(r * v) / 2, loads, stream, 4.0});
       const double ends = static_cast<double>(2 * r * v + 12);
       total += row_tiles * tiles *
@@ -77,7 +79,7 @@ double second_cycles(const Sizes& s, const FusedTiles& t, int64_t rows) {
 /// second cache, where the first does not hold both, hides behind the work.
 double near_cycles(const Sizes& s, double vectors) {
   const double bytes = static_cast<double>(s.n * s.vector_bytes) * vectors;
-  return 2 * bytes > static_cast<double>(2 * s.near_bytes) ? 0.5 * 5 * bytes / kNearBytes : 0;
+  return 2 * bytes > static_cast<double>(2 * s.near_bytes) ? 0.5 * 5 * bytes / s.rates.near : 0;
 }
 
 /// Maxima, exponentials, sums, and the rows of the first product brought into the lanes.
@@ -96,7 +98,7 @@ double between_cycles(const Sizes& s, const FusedTiles& t, int64_t rows) {
 double stream_cycles(const Sizes& s, const FusedTiles&, int64_t) {
   const double bytes =
       s.tiles * static_cast<double>(s.n * (s.d + s.e) * (s.vector_bytes / s.lanes));
-  return bytes > s.l2_bytes / 2 ? 0.5 * bytes / s.tiles / kFarBytes : 0;
+  return bytes > s.l2_bytes / 2 ? 0.5 * bytes / s.tiles / s.rates.far : 0;
 }
 
 /// The sum of a part's cycles over all blocks.

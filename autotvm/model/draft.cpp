@@ -14,28 +14,26 @@
 namespace tenon {
 namespace {
 
-constexpr double kLineBytes = 3;       // a cycle, from beyond the second cache, of single lines
 constexpr double kStreamBytes = 7;     // a cycle, of stores past the caches
 constexpr double kBeside = 0.95;       // of them, those that go on beside other work
 constexpr double kStoreBuffer = 4096;  // bytes of stores past the caches that wait their turn
 constexpr double kTurnCycles = 4;      // to go on to a page whose translation is elsewhere
-constexpr double kMemoryBytes = 4;     // a cycle, from beyond the third cache
 constexpr double kHidden = 0.5;        // of what comes from far away beside other work
 constexpr double kMostInstructions = 4000;
 constexpr double kMostWorkspace = 1 << 30;
 
 /// Bytes a cycle from the second cache.
-double near_rate(const MemoryBox& box) {
-  if (box.pieces <= 2 || box.run >= 4096) return kNearBytes;
+double near_rate(const MemoryBox& box, const MemoryRates& rates) {
+  if (box.pieces <= 2 || box.run >= 4096) return rates.near;
   const double sets = std::fmod(box.pitch, 4096);
-  return sets == 0 || sets == 2048 ? kConflictBytes : kPieceBytes;
+  return sets == 0 || sets == 2048 ? rates.conflict : rates.piece;
 }
 
 /// Bytes a cycle from beyond the second cache: of single lines a page apart no prefetcher knows.
-double far_rate(const MemoryBox& box) {
+double far_rate(const MemoryBox& box, const MemoryRates& rates) {
   const double pages = box.pieces * std::min(1.0, box.pitch / kPage);
-  if (box.run >= kPage || pages <= kOpenPages / 2) return kFarBytes;
-  return box.run < 2 * 64 ? kLineBytes : kMissBytes;
+  if (box.run >= kPage || pages <= kOpenPages / 2) return rates.far;
+  return box.run < 2 * 64 ? rates.line : rates.miss;
 }
 
 struct StageCost {
@@ -61,7 +59,7 @@ bool copies(const NestStage& s) {
 class Drafter {
  public:
   Drafter(const NestTree& tree, const Target& target, int threads)
-      : tree_(tree), target_(target), threads_(threads), traffic_(tree, target, threads) {}
+      : tree_(tree), target_(target), threads_(threads), traffic_(tree, target, threads), rates_(memory_rates(target)) {}
 
   Draft result() {
     if (tree_.too_deep) out_.hopeless = "more than 32 loops round a stage";
@@ -109,14 +107,14 @@ class Drafter {
       const Moved near = traffic_.beyond(s, a, first_cache);
       const Moved turns = traffic_.beyond(s, a, translations);
       const Moved far = traffic_.beyond(s, a, second_cache);
-      c.near += near.bytes / near_rate(near.box);
+      c.near += near.bytes / near_rate(near.box, rates_);
       c.turns += turns.bytes / kPage * kTurnCycles;
-      c.far += far.bytes / far_rate(far.box);
+      c.far += far.bytes / far_rate(far.box, rates_);
       f_.near_bytes += near.bytes;
       f_.far_bytes += far.bytes;
       if (target_.l3_bytes == 0) continue;
       const Moved memory = traffic_.beyond(s, a, third_cache);
-      c.memory += memory.bytes / kMemoryBytes;
+      c.memory += memory.bytes / rates_.memory;
       f_.memory_bytes += memory.bytes;
     }
     c.total = total_of(c, c.stream);
@@ -225,6 +223,7 @@ class Drafter {
   const Target& target_;
   int threads_;
   Traffic traffic_;
+  MemoryRates rates_;
   Draft out_;
   DraftFeatures& f_ = out_.features;
   double cycles_ = 0, busiest_ = 0, mean_ = 0;

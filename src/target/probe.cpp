@@ -107,6 +107,21 @@ double seconds_of(void (*loop)(int64_t)) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+bool has_features(const std::vector<std::string>& sorted) {
+  const std::vector<std::string> all = probe_features();
+  return std::includes(all.begin(), all.end(), sorted.begin(), sorted.end());
+}
+
+/// Time of one loop over that of another, by the shortest of their windows.
+double time_ratio(void (*loop)(int64_t), void (*other)(int64_t)) {
+  double seconds = 1, others = 1;
+  for (int turn = 0; turn < 8; ++turn) {
+    others = std::min(others, seconds_of(other));
+    seconds = std::min(seconds, seconds_of(loop));
+  }
+  return seconds / others;
+}
+
 }  // namespace
 
 const std::vector<CpuFeature>& cpu_features() {
@@ -164,19 +179,33 @@ std::vector<std::string> probe_features() {
 
 int probe_bf16_dot_cost() {
   static const int cost = [] {
-    const std::vector<std::string> features = probe_features();
-    const auto has = [&](const char* f) {
-      return std::binary_search(features.begin(), features.end(), f);
-    };
-    if (!has("avx512f") || !has("avx512bf16")) return 0;
-    double multiplies = 1, dots = 1;  // the shortest windows, s
-    for (int turn = 0; turn < 8; ++turn) {
-      multiplies = std::min(multiplies, seconds_of(probe_loops(512).fma));
-      dots = std::min(dots, seconds_of(bf16_dots_512));
-    }
-    return std::clamp(static_cast<int>(std::lround(dots / multiplies)), 1, 8);
+    if (!has_features({"avx512bf16", "avx512f"})) return 0;
+    const double ratio = time_ratio(bf16_dots_512, probe_loops(512).fma);
+    return std::clamp(static_cast<int>(std::lround(ratio)), 1, 8);
   }();
   return cost;
+}
+
+int probe_vector_fmas() {
+  static const int fmas = [] {
+    if (!has_features({"avx2", "avx512f", "fma"})) return 2;
+    const ProbeLoops wide = probe_loops(512), narrow = probe_loops(256);
+    // Of as many operations: an iteration has more of the wide ones.
+    const double operations = wide.flops_per_iteration / narrow.flops_per_iteration / 2;
+    return time_ratio(wide.fma, narrow.fma) / operations < 1.5 ? 2 : 1;
+  }();
+  return fmas;
+}
+
+int probe_far_bytes() {
+  constexpr int kBeside = 27, kMesh = 7;  // of a Zen 4 and of a Sapphire Rapids server
+  const std::array<uint32_t, 4> r = read_cpuid(0, 0);
+  char vendor[13] = {};
+  std::memcpy(vendor, &r[1], 4);
+  std::memcpy(vendor + 4, &r[3], 4);
+  std::memcpy(vendor + 8, &r[2], 4);
+  const std::string_view name = vendor;
+  return name == "AuthenticAMD" || name == "HygonGenuine" ? kBeside : kMesh;
 }
 
 std::string probe_cpu_model() {

@@ -28,6 +28,16 @@ std::vector<std::string> probe_features();
 /// Model text from cpuid ("Intel(R) Xeon(R) Processor"), trimmed.
 std::string probe_cpu_model();
 
+/// How many multiply-adds of 512 bits this processor starts a cycle: 1 where its units are 256 bits
+/// wide or there is one, else 2, as without AVX-512. Measured once a process beside those of 256
+/// bits, of which two start, in about 50 us.
+int probe_vector_fmas();
+
+/// Bytes a cycle that a core reads in order from beyond its second cache, by the vendor: AMD's third
+/// cache lies beside some cores and runs at their clock, Intel's is spread over a mesh. Not measured
+/// anew, so that schedules that follow from it stay the same.
+int probe_far_bytes();
+
 /// How many multiply-adds of 512 bits this processor issues in the time of one VDPBF16PS, 1 to 8;
 /// 0 where it lacks one of the two. Measured once a process, in about 50 us.
 int probe_bf16_dot_cost();

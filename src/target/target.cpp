@@ -71,6 +71,7 @@ Target at_level(Target machine, const Level& level) {
   machine.vector_registers = level.vector_registers;
   machine.has_fma = machine.has_feature("fma");
   machine.has_masks = machine.has_feature("avx512f");
+  if (level.vector_bits < 512) machine.vector_fmas = 2;  // what vector_fmas is of is wider
   return machine;
 }
 
@@ -130,15 +131,16 @@ std::string architecture(const std::string& name) { return name.substr(0, name.f
 void check_numbers(const Target& t) {
   const bool fine = t.vector_bits >= 64 && t.vector_bits <= 4096 && t.vector_registers > 0 &&
                     t.cores > 0 && t.l1d_bytes > 0 && t.l2_bytes > 0 && t.l3_bytes >= 0 &&
-                    t.cache_line_bytes > 0 && !t.name.empty() &&
+                    t.cache_line_bytes > 0 && t.far_bytes > 0 &&
+                    (t.vector_fmas == 1 || t.vector_fmas == 2) && !t.name.empty() &&
                     std::is_sorted(t.features.begin(), t.features.end());
   if (fine) return;
   throw UserError(
       fmt::format("target \"{}\": numbers out of range or features not sorted (vector_bits {}, "
-                  "vector_registers {}, cores {}, "
-                  "l1d_bytes {}, l2_bytes {}, l3_bytes {}, cache_line_bytes {})",
-                  t.name, t.vector_bits, t.vector_registers, t.cores, t.l1d_bytes, t.l2_bytes,
-                  t.l3_bytes, t.cache_line_bytes));
+                  "vector_registers {}, vector_fmas {}, cores {}, "
+                  "l1d_bytes {}, l2_bytes {}, l3_bytes {}, cache_line_bytes {}, far_bytes {})",
+                  t.name, t.vector_bits, t.vector_registers, t.vector_fmas, t.cores, t.l1d_bytes,
+                  t.l2_bytes, t.l3_bytes, t.cache_line_bytes, t.far_bytes));
 }
 
 }  // namespace
@@ -168,12 +170,14 @@ std::string Target::to_json() const {
                               {"vector_registers", vector_registers},
                               {"has_fma", has_fma},
                               {"has_masks", has_masks},
+                              {"vector_fmas", vector_fmas},
                               {"bf16_dot_cost", bf16_dot_cost},
                               {"cores", cores},
                               {"l1d_bytes", l1d_bytes},
                               {"l2_bytes", l2_bytes},
                               {"l3_bytes", l3_bytes},
-                              {"cache_line_bytes", cache_line_bytes}};
+                              {"cache_line_bytes", cache_line_bytes},
+                              {"far_bytes", far_bytes}};
   if (is_gpu())
     j["limits"] = {{"threads_per_block", limits.threads_per_block},
                    {"block", limits.block},
@@ -194,12 +198,14 @@ Target Target::from_json(std::string_view text) {
     j.at("has_masks").get_to(t.has_masks);
     t.cpu = j.value("cpu", t.cpu);
     t.llvm_cpu = j.value("llvm_cpu", t.llvm_cpu);
+    if (j.contains("vector_fmas")) read_whole(j, "vector_fmas", t.vector_fmas);
     if (j.contains("bf16_dot_cost")) read_whole(j, "bf16_dot_cost", t.bf16_dot_cost);
     if (j.contains("cores")) read_whole(j, "cores", t.cores);
     if (j.contains("l1d_bytes")) read_whole(j, "l1d_bytes", t.l1d_bytes);
     if (j.contains("l2_bytes")) read_whole(j, "l2_bytes", t.l2_bytes);
     if (j.contains("l3_bytes")) read_whole(j, "l3_bytes", t.l3_bytes);
     if (j.contains("cache_line_bytes")) read_whole(j, "cache_line_bytes", t.cache_line_bytes);
+    if (j.contains("far_bytes")) read_whole(j, "far_bytes", t.far_bytes);
     if (j.contains("limits")) read_limits(j.at("limits"), t);
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format("target: the text is not a target - {}", error.what()));
@@ -213,7 +219,9 @@ Target Target::host() {
   machine.cpu = probe_cpu_model();
   machine.features = probe_features();
   machine.cores = allowed_cores();
+  machine.vector_fmas = probe_vector_fmas();
   machine.bf16_dot_cost = probe_bf16_dot_cost();
+  machine.far_bytes = probe_far_bytes();
   const int cpu = allowed_cpus().front();
   const CacheSizes caches = probe_caches("/sys/devices/system/cpu/cpu" + std::to_string(cpu));
   if (caches.l1d_bytes > 0) machine.l1d_bytes = caches.l1d_bytes;

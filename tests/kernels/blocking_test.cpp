@@ -31,6 +31,8 @@ Target machine(int cores, int64_t l2_bytes) {
   t.cores = cores;
   t.l1d_bytes = 48 << 10;
   t.l2_bytes = l2_bytes;
+  t.vector_fmas = 2;
+  t.far_bytes = 7;
   return t;
 }
 
@@ -58,6 +60,15 @@ TEST_CASE("blocks of a large product fit the second cache whatever its size") {
       CHECK(registers_used(b.tile) <= registers_free(machine(2, l2)));
       CHECK(b.tile.rows * b.tile.vectors >= 20);
     }
+}
+
+TEST_CASE("rows that straddle lines are packed where what is far comes fast") {
+  const Contraction c = parts(product(256, 196, 1024), "C");
+  Target target = machine(2, 1 << 20);
+  CHECK_FALSE(best_blocking(c, target, false).packed);
+  target.far_bytes = 27;
+  target.vector_fmas = 1;
+  CHECK(best_blocking(c, target, false).packed);
 }
 
 TEST_CASE("few rows are not worth packing for, and both cores get their share") {

@@ -19,6 +19,8 @@ Target two_cores() {
   Target t = Target::parse("x86-64/avx512");
   t.cores = 2;
   t.l1d_bytes = 48 << 10;
+  t.vector_fmas = 2;
+  t.far_bytes = 7;
   t.l2_bytes = 2 << 20;
   return t;
 }

@@ -275,6 +275,8 @@ TEST_CASE("the default of a large product of bytes is the instruction for it") {
   target.features.erase(std::unique(target.features.begin(), target.features.end()),
                         target.features.end());
   target.bf16_dot_cost = 1;
+  target.vector_fmas = 2;
+  target.far_bytes = 7;
   for (const Product& p :
        {Product{u8, i8, i32, 256, 256, 256}, Product{bf16, bf16, f32, 256, 256, 256}}) {
     const Program program = build(p);

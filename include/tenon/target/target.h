@@ -33,12 +33,14 @@ struct Target {
   int vector_registers = 16;          ///< architectural vector registers of that width
   bool has_fma = false;               ///< fused multiply-add on vectors
   bool has_masks = false;        ///< masked vector loads, stores and blends in hardware (AVX-512)
+  int vector_fmas = 2;           ///< multiply-adds of that width that start a cycle: 1 or 2
   int bf16_dot_cost = 0;         ///< multiply-adds that take as long as one VDPBF16PS; 0: unknown
   int cores = 1;                 ///< CPUs this process may use: affinity mask and CPU quota
   int64_t l1d_bytes = 32 << 10;  ///< level-1 data cache of one core
   int64_t l2_bytes = 256 << 10;  ///< level-2 cache, the share of one core
   int64_t l3_bytes = 0;          ///< level-3 cache in total; 0 when there is none
   int cache_line_bytes = 64;
+  int far_bytes = 7;  ///< that a core reads a cycle, in order, from beyond its level-2 cache
 
   bool operator==(const Target&) const = default;
 

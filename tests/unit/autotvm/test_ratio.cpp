@@ -62,6 +62,18 @@ TEST_CASE("a best that was not chosen among several is not timed once more") {
   CHECK(report.best.record.comparison == 1);
 }
 
+TEST_CASE("of long calls the best alone is timed beside the default") {
+  Scratch scratch;
+  scratch.options.trials = 8;
+  auto runner = runner_of([](const Candidate& c) { return worked(1e4 * true_us(c)); });
+  const TuneReport report = tune_fake(tunable(), scratch.options, std::move(runner));
+  int64_t timed = 0;
+  for (const LoggedRecord& r : load_log(scratch.options.log).records)
+    timed += r.record.comparison > 0 ? 1 : 0;
+  CHECK(timed == 2);  // of eight equals
+  CHECK(report.best.record.comparison == 1);
+}
+
 TEST_CASE("one that is chosen and then loses beside the default is not the best") {
   Scratch scratch;
   scratch.options.trials = 8;

@@ -13,6 +13,8 @@ Target wide(const char* level) {
   Target t = Target::parse(level);
   t.cores = 1;
   t.l1d_bytes = 48 << 10;
+  t.vector_fmas = 2;
+  t.far_bytes = 7;
   t.l2_bytes = 2 << 20;
   return t;
 }

@@ -78,6 +78,9 @@ TEST_CASE("a narrower level restricts the host") {
   CHECK(!avx2.runs_on(sse2));
   CHECK(avx2.cores == host.cores);
   CHECK(avx2.l2_bytes == host.l2_bytes);
+  CHECK(avx2.far_bytes == host.far_bytes);
+  CHECK(avx2.vector_fmas == 2);
+  CHECK(sse2.vector_fmas == 2);
   Target other = sse2;
   other.name = "aarch64/neon";
   CHECK(!sse2.runs_on(other));
@@ -107,6 +110,8 @@ TEST_CASE("a target survives JSON") {
   CHECK_NOTHROW(Target::from_json(t.to_json()));
   t.cpu = "a \"quoted\" model";
   t.llvm_cpu = "sapphirerapids";
+  t.vector_fmas = 1;
+  t.far_bytes = 11;
   CHECK(Target::from_json(t.to_json()) == t);
   std::string newer = t.to_json();
   newer.insert(1, "\"from_the_future\":[1,2],");
@@ -123,6 +128,12 @@ TEST_CASE("text that is no target is refused") {
   t.cores = 0;
   CHECK_THROWS_WITH(Target::from_json(t.to_json()),
                     Contains("numbers out of range") && Contains("cores 0"));
+  t.cores = 1;
+  t.vector_fmas = 3;
+  CHECK_THROWS_WITH(Target::from_json(t.to_json()), Contains("vector_fmas 3"));
+  t.vector_fmas = 2;
+  t.far_bytes = 0;
+  CHECK_THROWS_WITH(Target::from_json(t.to_json()), Contains("far_bytes 0"));
 }
 
 TEST_CASE("the fingerprint speaks of features alone") {
