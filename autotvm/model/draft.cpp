@@ -59,7 +59,11 @@ bool copies(const NestStage& s) {
 class Drafter {
  public:
   Drafter(const NestTree& tree, const Target& target, int threads)
-      : tree_(tree), target_(target), threads_(threads), traffic_(tree, target, threads), rates_(memory_rates(target)) {}
+      : tree_(tree),
+        target_(target),
+        threads_(threads),
+        traffic_(tree, target, threads),
+        rates_(memory_rates(target)) {}
 
   Draft result() {
     if (tree_.too_deep) out_.hopeless = "more than 32 loops round a stage";

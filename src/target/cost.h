@@ -13,9 +13,9 @@ struct MemoryRates {
   double miss;    ///< the same where the prefetchers follow none of the many rows
   double line;    ///< the same, of single lines, which wait for each other
   double memory;  ///< from beyond the third cache
-  /// From the second cache: in order; in pieces of rows, which no prefetcher foresees; where all rows
-  /// fall into the same sets of the first. Measured where vectors take one turn; where they take two
-  /// the same numbers order programs as well as twice as large ones.
+  /// From the second cache: in order; in pieces of rows, which no prefetcher foresees; where all
+  /// rows fall into the same sets of the first. Measured where vectors take one turn; where they
+  /// take two the same numbers order programs as well as twice as large ones.
   double near = 30, piece = 24, conflict = 20;
 };
 

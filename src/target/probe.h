@@ -33,9 +33,9 @@ std::string probe_cpu_model();
 /// bits, of which two start, in about 50 us.
 int probe_vector_fmas();
 
-/// Bytes a cycle that a core reads in order from beyond its second cache, by the vendor: AMD's third
-/// cache lies beside some cores and runs at their clock, Intel's is spread over a mesh. Not measured
-/// anew, so that schedules that follow from it stay the same.
+/// Bytes a cycle that a core reads in order from beyond its second cache, by the vendor: AMD's
+/// third cache lies beside some cores and runs at their clock, Intel's is spread over a mesh. Not
+/// measured anew, so that schedules that follow from it stay the same.
 int probe_far_bytes();
 
 /// How many multiply-adds of 512 bits this processor issues in the time of one VDPBF16PS, 1 to 8;

@@ -26,6 +26,7 @@ TEST_CASE("the host has the numbers a scheduler needs") {
   CHECK(host.l1d_bytes >= 8 << 10);
   CHECK(host.l2_bytes > host.l1d_bytes);
   CHECK(host.cache_line_bytes == 64);
+  CHECK((host.vector_fmas == 2 || (host.vector_fmas == 1 && host.vector_bits == 512)));
   CHECK(!host.cpu.empty());
   CHECK(host.runs_on(host));
   CHECK(Target::parse("host") == host);
@@ -45,6 +46,17 @@ TEST_CASE("host features agree with /proc/cpuinfo") {
     const bool in_flags = flags.find(" " + std::string(feature) + " ") != std::string::npos;
     CHECK(host.has_feature(feature) == in_flags);
   }
+}
+
+TEST_CASE("what lies beyond the second cache comes as the processor's vendor lets it") {
+  std::ifstream file("/proc/cpuinfo");
+  std::string vendor;
+  for (std::string line; std::getline(file, line) && vendor.empty();) {
+    if (line.rfind("vendor_id", 0) == 0) vendor = line.substr(line.find(": ") + 2);
+  }
+  REQUIRE(!vendor.empty());
+  const bool beside = vendor == "AuthenticAMD" || vendor == "HygonGenuine";
+  CHECK(Target::host().far_bytes == (beside ? 27 : 7));
 }
 
 TEST_CASE("lanes follow the vector width") {
