@@ -280,9 +280,8 @@ double step_cycles(const BlockedConv& c, const ConvTile& t, const Target& target
   const double ends = (accumulators * 2 + 30) / points;
   // Loads and lines that arrive are in each other's way long before they are the limit.
   const double friction = 0.1 * loads + 0.3 * static_cast<double>(vectors);
-  return std::max(
-             {accumulators / 2, loads / 2, issued / 5, far ? w_bytes / memory_rates(target).near : 0.0, 4.0}) +
-         friction + ends;
+  const double stream = far ? w_bytes / memory_rates(target).near : 0;
+  return std::max({accumulators / 2, loads / 2, issued / 5, stream, 4.0}) + friction + ends;
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ int64_t registers_used(const RegisterTile& t) {
 double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target& target) {
   const int64_t lanes = target.lanes(c.dtype);
   const auto points = static_cast<double>(points_in(c.reduce));
+  const double near_bytes = memory_rates(target).near;
   double total = 0;
   each_tile(extent_of(c.rows), tile.rows, [&](double row_tiles, int64_t rows) {
     each_tile(extent_of(c.extra), tile.extra, [&](double extra_tiles, int64_t extra) {
@@ -181,7 +182,7 @@ double tile_cycles(const Contraction& c, const RegisterTile& tile, const Target&
         // Beyond half of the first cache, X comes from the second one.
         const double x_bytes = static_cast<double>(extra * vectors * target.vector_bits / 8);
         const bool far = points * x_bytes > static_cast<double>(target.l1d_bytes) / 2;
-        const double stream = far ? x_bytes / memory_rates(target).near : 0;
+        const double stream = far ? x_bytes / near_bytes : 0;
         // Start and store of the accumulators, spread over the steps.
         const double ends = (static_cast<double>(rows * extra * vectors) * 2 + 12) / points;
         total += row_tiles * extra_tiles * tiles *

@@ -130,7 +130,8 @@ double block_cycles(const WinogradBlocking& b, const WinogradParts& w, const Tar
   const double products = conv_cycles(block_of(c, b.rows, b.columns), b.tile, target) *
                           static_cast<double>(points_of(c)),
                bytes = static_cast<double>(weight_bytes(c)),
-               far = weight_bytes(c) > target.l2_bytes / 2 ? bytes / memory_rates(target).far / 2 : 0;
+               far =
+                   weight_bytes(c) > target.l2_bytes / 2 ? bytes / memory_rates(target).far / 2 : 0;
   const double shared = b.shared_input ? 1 : balance(block_count(b, c), target.cores);
   return blocks * (products + far) / shared;
 }
